@@ -1,0 +1,68 @@
+"""Every error that a user of the engine can cause, in one place.
+
+Each message says what was done and what to do instead. All of them derive from `DataflowError`, so that a program can tell
+the engine's complaints from its own exceptions, which the engine passes on unchanged (with a note that names the operator).
+"""
+
+from __future__ import annotations
+
+
+class DataflowError(Exception):
+    """The root of the engine's own errors."""
+
+
+class ConstructionError(DataflowError):
+    """A dataflow graph that cannot be built as asked."""
+
+
+class UnadvancedCycle(ConstructionError):
+    """A loop in which records could go round for ever at one timestamp."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        path = " -> ".join([*names, names[0]])
+        super().__init__(
+            f"the cycle {path} does not advance time, so progress could never be certain. "
+            "Send the records round through scope.feedback(increment) with an increment that is not zero, "
+            "in the scope that the whole cycle belongs to."
+        )
+
+
+class ScopeMismatch(ConstructionError):
+    """A stream used in a scope that it does not belong to."""
+
+
+class GraphMismatch(DataflowError):
+    """Workers that built different dataflows."""
+
+
+class TimeError(DataflowError):
+    """A timestamp of the wrong kind, or one that goes backwards."""
+
+
+class NotAnOrder(TimeError):
+    """A user's timestamp or summary breaks the laws that progress tracking rests on (debug mode finds this)."""
+
+
+class CapabilityError(DataflowError):
+    """Sending, delaying or downgrading without the right to do so."""
+
+
+class InputClosed(DataflowError):
+    """Something was sent to an input after it was closed."""
+
+
+class DataflowDropped(DataflowError):
+    """The dataflow was dropped while somebody still used it."""
+
+
+class ProtocolError(DataflowError):
+    """A peer broke the progress protocol: out of order, unknown, or for nobody."""
+
+
+class UnstableKey(DataflowError, TypeError):
+    """A routing key that would not hash alike in every process."""
+
+
+class Stuck(DataflowError):
+    """Nothing can happen any more and the computation is not complete; the message explains what holds it."""

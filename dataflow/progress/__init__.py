@@ -1,0 +1,10 @@
+"""Progress tracking, free of I/O: which times may still arrive where.
+
+- `change_batch`: signed counts, gathered before they are applied as a whole.
+- `paths`: path summaries, what becomes of a time between two places of the graph, across nested scopes.
+- `graph`: nodes, ports, edges; the refusal of cycles that do not advance time; the order in which changes propagate.
+- `tracker`: pointstamps in, frontiers out; the general one and the fast one for acyclic graphs with integer times.
+- `broadcast`: how workers tell each other of their changes: atomic batches, in order per sender.
+
+The protocol and its invariants are written down in docs/internals/progress.md.
+"""
