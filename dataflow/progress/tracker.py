@@ -211,8 +211,8 @@ class CyclicTracker(Tracker):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         levels = [graph.levels(location) for location in graph.locations]
-        domains = [_domain(here) for here in levels]
-        self._domains = domains
+        domains_of = {here: _domain(here) for here in set(levels)}
+        domains = [domains_of[here] for here in levels]
         self._ranks = graph.ranks
         self._counts: list[MutableAntichain | TotalAntichain] = [_antichain(domain) for domain in domains]
         self._implied: list[MutableAntichain | TotalAntichain] = [_antichain(domain) for domain in domains]

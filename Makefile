@@ -1,0 +1,53 @@
+# Every target sets itself up: a .venv with the locked dependencies, made once and again when the lock changes.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+SECONDS ?= 300
+UV      := uv>=0.9,<1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint soak bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## the best show there is
+	$(BIN)/python examples/hello.py
+	$(BIN)/python -m bench run pipeline --quick
+
+# pyproject.toml tells pytest to run the packages' doctests as well; the tests include one that runs every example.
+test: lint ## lint, strict types, doctests, every example, the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff and mypy only
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600)
+	$(BIN)/python -m tests.soak --seconds $(SECONDS)
+
+bench: $(READY) ## every benchmark, at full length
+	$(BIN)/python -m bench run all
+
+# Keeps every pin that still fits pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest of everything.
+lock: $(BIN)/python ## resolve pyproject.toml into requirements.lock anew (needs the network)
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet '$(UV)'
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url $(UPGRADE) \
+		--custom-compile-command 'make lock' --extra dev --output-file requirements.lock pyproject.toml
+
+clean: ## remove the .venv and everything built or cached
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: Python 3.11 or newer is needed, and '$(PYTHON)' is not that." >&2; \
+		echo "       Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,14 @@
+"""Measurements: yardsticks and benchmarks of each part, and one experiment per measured figure of the papers.
+
+``python -m bench --help`` is the way in. An experiment is a function that takes a ``Run`` and reports numbers to it:
+
+- ``registry`` the decorators ``@benchmark`` and ``@figure``, and where experiments are found
+- ``run`` what an experiment is given: its length (``quick``), a progress bar, and ``report``
+- ``experiments/`` the experiments themselves; a module put there is found without being listed anywhere
+- ``timing`` how a short piece of code is timed
+- ``papers`` which figures the papers have, drawn here or not
+- ``command`` the command line; ``table``, ``progress``, ``document`` what a person sees and what a file keeps
+- ``machine``, ``revision`` what the numbers were taken on
+
+Compare ratios taken in one run; absolute times on a shared machine say little.
+"""

@@ -1,0 +1,26 @@
+"""Which version of the project the numbers belong to."""
+
+import subprocess
+from pathlib import Path
+
+
+def current_revision(directory: Path | None = None) -> str:
+    """The commit that ``directory`` (else this project) is at, with ``-dirty`` if its code differs from it.
+
+    Only what can change a number counts as code, untracked modules included; a result file lying about does not.
+    Outside a repository, or before its first commit, the revision is ``unknown``.
+    """
+    where = directory or Path(__file__).parent
+    commit = _git(where, "rev-parse", "--verify", "HEAD")
+    if commit is None:
+        return "unknown"
+    changes = _git(where, "status", "--porcelain", "--", ":/*.py", ":/*.toml", ":/*.lock")
+    return f"{commit}-dirty" if changes else commit
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=directory, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

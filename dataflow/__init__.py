@@ -1,0 +1,53 @@
+"""A timely dataflow engine on trio.
+
+    async def main(worker):
+        with worker.dataflow() as scope:
+            numbers, stream = scope.input()
+            probe = stream.map(str).inspect(print).probe()
+        numbers.send([1, 2, 3])
+        numbers.advance_to(1)
+        await probe.wait_passed(0)
+
+    dataflow.execute(main, workers=2)
+
+Where things are:
+
+- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers.
+- `progress/`: which times may still arrive where. Pure; no I/O.
+- `capability`, `notificator`, `builder`, `operator`: what operators are made of (`dataflow.lowlevel` collects it).
+- `channels/`: how batches get from output to input. `operators/`: the operators.
+- `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running it.
+- `comm/`: how workers reach each other. `explain`: why nothing happens. `testing`: every interleaving is a seed.
+"""
+
+from dataflow.antichain import Antichain
+from dataflow.capability import Capability
+from dataflow.errors import CapabilityError, DataflowError, InputClosed, TimeError
+from dataflow.execute import execute
+from dataflow.operators.inputs import InputHandle
+from dataflow.operators.probe import Probe
+from dataflow.operators.replay import EventWriter, read_events
+from dataflow.order import Timestamp
+from dataflow.scope import Scope
+from dataflow.stream import Stream
+from dataflow.timestamp import Product
+from dataflow.worker import Worker
+
+__all__ = [
+    "Antichain",
+    "Capability",
+    "CapabilityError",
+    "DataflowError",
+    "EventWriter",
+    "InputClosed",
+    "InputHandle",
+    "Probe",
+    "Product",
+    "Scope",
+    "Stream",
+    "TimeError",
+    "Timestamp",
+    "Worker",
+    "execute",
+    "read_events",
+]

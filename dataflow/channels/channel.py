@@ -1,0 +1,68 @@
+"""Channels: count a message, then put it into a local queue or hand it to the transport.
+
+The count comes first and both are part of the same atomic change (nothing is flushed in between), so no worker can ever
+believe that a message which is on its way does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataflow.channels.pact import Batch, Pact
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.channels.ports import InputPort
+    from dataflow.instance import Dataflow
+
+
+class LocalChannel:
+    """To an input of the same worker."""
+
+    __slots__ = ("_counts", "_index", "_operator", "_queue")
+
+    def __init__(self, dataflow: Dataflow, target: InputPort) -> None:
+        self._counts = dataflow.outbox.pending.counts
+        self._index = target.index
+        self._queue = target.queue
+        self._operator = target.operator
+
+    def push(self, time: Time, batch: Batch) -> None:
+        """Sends one message."""
+        counts = self._counts
+        pointstamp = (self._index, time)
+        count = counts.get(pointstamp, 0) + 1
+        if count:
+            counts[pointstamp] = count
+        else:
+            del counts[pointstamp]
+        self._queue.append((time, batch))
+        operator = self._operator
+        if not operator.active:
+            operator.activate()
+
+
+class RoutedChannel:
+    """To the inputs of all workers, as a pact says."""
+
+    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_worker")
+
+    def __init__(self, dataflow: Dataflow, target: InputPort, pact: Pact) -> None:
+        self._dataflow = dataflow
+        self._pact = pact
+        self._peers = dataflow.worker.peers
+        self._worker = dataflow.worker.index
+        self._index = target.index
+        self._local = LocalChannel(dataflow, target)
+        self._count = dataflow.outbox.pending.update
+
+    def push(self, time: Time, batch: Batch) -> None:
+        """Sends a message to each worker that has a part in the batch."""
+        for worker, part in enumerate(self._pact.split(batch, self._peers)):
+            if not len(part):
+                continue
+            if worker == self._worker:
+                self._local.push(time, part)
+            else:
+                self._count((self._index, time), +1)
+                self._dataflow.send_data(worker, self._index, time, part)

@@ -1,0 +1,80 @@
+"""Parallelisation contracts: which worker gets which records of a batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dataflow.channels.hashing import _HASHERS, _MASK, stable_hash
+from dataflow.errors import ConstructionError
+
+Batch = Sequence[Any]
+
+
+class Pact(ABC):
+    """A contract. `name` is part of what workers compare when they agree on the graph."""
+
+    name: str
+
+    @abstractmethod
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        """One part (perhaps empty) for each worker. Called only if there are several."""
+
+
+class Pipeline(Pact):
+    """Records stay on their worker."""
+
+    name = "pipeline"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        raise AssertionError("a pipeline is never split")
+
+
+class Exchange(Pact):
+    """Each record goes to the worker that the hash of its key names; equal keys go to the same worker.
+
+    >>> Exchange(lambda x: x).split([1, 2, 3, 4, 5], peers=2)
+    [[2, 4], [1, 3, 5]]
+    """
+
+    name = "exchange"
+
+    def __init__(self, key: Callable[[Any], Any]) -> None:
+        if not callable(key):
+            raise ConstructionError(f"exchange needs a function from a record to its key, not {key!r}")
+        self.key = key
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        key = self.key
+        parts: list[list[Any]] = [[] for _ in range(peers)]
+        appends = [part.append for part in parts]
+        hashers, mask = _HASHERS, _MASK
+        for record in batch:
+            k = key(record)
+            # The common types are hashed here: a call of stable_hash per record would double the cost of an exchange.
+            hasher = hashers.get(type(k), stable_hash)
+            appends[(hasher(k) & mask) % peers](record)
+        return parts
+
+
+class ToWorker(Pact):
+    """All records go to one worker."""
+
+    name = "to-worker"
+
+    def __init__(self, worker: int) -> None:
+        self.worker = worker
+        self.name = f"to worker {worker}"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        return [batch if worker == self.worker % peers else [] for worker in range(peers)]
+
+
+class Broadcast(Pact):
+    """Every worker gets every record. The parts are one object: batches are not to be changed in place."""
+
+    name = "broadcast"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        return [batch] * peers

@@ -1,0 +1,150 @@
+"""The ends of channels as an operator sees them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from dataflow.antichain import Antichain
+from dataflow.capability import Capability, MessageCapability
+from dataflow.channels.pact import Batch, Pact
+from dataflow.errors import CapabilityError
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.instance import Dataflow
+    from dataflow.operator import Operator
+    from dataflow.progress.paths import PathSummary
+    from dataflow.timestamp import Domain
+
+
+class Channel(Protocol):
+    """Where an output sends its messages."""
+
+    def push(self, time: Time, batch: Batch) -> None: ...
+
+
+class InputPort:
+    """An input of an operator: messages to take, and the frontier of what may still come."""
+
+    def __init__(self, operator: Operator, number: int, pact: Pact, domain: Domain) -> None:
+        self.operator = operator
+        self.number = number
+        self.pact = pact
+        self.domain = domain
+        self.index = -1  # of its location, once the graph is frozen
+        self.queue: deque[tuple[Time, Batch]] = deque()
+        self._message = MessageCapability(self)
+
+    def __iter__(self) -> Iterator[tuple[MessageCapability, Batch]]:
+        """Takes the queued messages: (capability, batch) each. The capability is good until the next one is taken."""
+        queue, message, index = self.queue, self._message, self.index
+        counts = self.operator.dataflow.outbox.pending.counts
+        try:
+            while queue:
+                time, batch = queue.popleft()
+                pointstamp = (index, time)
+                count = counts.get(pointstamp, 0) - 1
+                if count:
+                    counts[pointstamp] = count
+                else:
+                    del counts[pointstamp]
+                message.time = time
+                message.live = True
+                yield message, batch
+        finally:
+            message.live = False
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still arrive here."""
+        return self.operator.dataflow.tracker.frontier(self.index)
+
+    def could_see(self, time: Time) -> bool:
+        """Whether a message at `time` may still arrive here (queued messages included)."""
+        return self.operator.dataflow.tracker.could_see(self.index, time)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing can ever arrive here again."""
+        return not len(self.frontier)
+
+
+class OutputPort:
+    """An output of an operator. To give is to send, and needs a capability."""
+
+    def __init__(self, operator: Operator, number: int, domain: Domain, connections: Mapping[int, PathSummary]) -> None:
+        self.operator = operator
+        self.number = number
+        self.domain = domain
+        self.index = -1  # of its location, once the graph is frozen
+        self._maps = {number: path.compiled() for number, path in connections.items()}  # by input
+        self.held: dict[Time, int] = {}  # capabilities on this worker, by time; for explanations
+        self.revoked = False  # whether all capabilities were ended at once
+        self._channels: list[Channel] = []
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The dataflow that this output belongs to."""
+        return self.operator.dataflow
+
+    def connect(self, channel: Channel) -> None:
+        """Adds a channel on which everything given is sent."""
+        self._channels.append(channel)
+
+    def give(self, capability: Capability | MessageCapability, batch: Batch, at: Time = None) -> None:
+        """Sends a batch at the capability's time, or at a later one. An empty batch is not sent."""
+        time = capability.time_at(self)
+        if at is not None:
+            at = self.domain.check(at)
+            if not self.domain.less_equal(time, at):
+                raise CapabilityError(
+                    f"{self.operator.label} may send at {time!r} or later, and tried to send at {at!r}: "
+                    "keep a capability for the earlier time for as long as it is needed"
+                )
+            time = at
+        if len(batch):
+            for channel in self._channels:
+                channel.push(time, batch)
+
+    def time_from(self, number: int, time: Time) -> Time:
+        """The least time at which a message taken at `time` from input `number` allows sending here."""
+        try:
+            path = self._maps[number]
+        except KeyError:
+            raise CapabilityError(
+                f"input {number} of {self.operator.label} is not connected to its output {self.number}: "
+                "declare the connection when the operator is built"
+            ) from None
+        if path is None:
+            return time
+        result = path(time)
+        if result is None:
+            raise CapabilityError(f"no time of output {self.number} of {self.operator.label} follows from {time!r}")
+        return result
+
+    def count(self, time: Time, diff: int) -> None:
+        """Notes that this worker holds one capability more, or less."""
+        dataflow = self.operator.dataflow
+        dataflow.outbox.pending.update((self.index, time), diff)
+        held = self.held.get(time, 0) + diff
+        if held:
+            self.held[time] = held
+        else:
+            del self.held[time]
+        dataflow.worker.wake()
+
+    def revoke_all(self) -> None:
+        """Ends every capability of this output on this worker (an input that closes)."""
+        self.revoked = True
+        for time, held in tuple(self.held.items()):
+            for _ in range(held):
+                self.count(time, -1)
+
+    def start(self) -> Capability:
+        """The capability with which this output starts, at the minimum (already counted, on all workers)."""
+        minimum = self.domain.minimum
+        self.held[minimum] = self.held.get(minimum, 0) + 1
+        return Capability(self, minimum)
+

@@ -1,0 +1,60 @@
+"""What workers say to each other. Every message names its sender and its dataflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dataflow.channels.pact import Batch
+from dataflow.order import Time
+from dataflow.progress.broadcast import ProgressBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The sender has built a dataflow, and this is what it looks like (see Graph.describe)."""
+
+    sender: int
+    dataflow: int
+    name: str
+    description: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The sender's changes of counts since its last message of this kind."""
+
+    sender: int
+    dataflow: int
+    batch: ProgressBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Records for an input: `channel` is the index of its location."""
+
+    sender: int
+    dataflow: int
+    channel: int
+    time: Time
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The sender has dropped a dataflow, which ends it for all."""
+
+    sender: int
+    dataflow: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The sender's main has returned; it will build no more than these many dataflows."""
+
+    sender: int
+    dataflows: int
+
+
+Message: TypeAlias = Hello | Progress | Data | Dropped
+"""What concerns one dataflow."""

@@ -1,0 +1,72 @@
+"""For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dataflow.order import Time, less_equal
+from dataflow.progress.graph import Location, Source
+from dataflow.progress.reach import path_summaries
+
+if TYPE_CHECKING:
+    from dataflow.instance import Dataflow
+    from dataflow.operators.probe import Probe
+    from dataflow.worker import Worker
+
+
+def explain(worker: Worker) -> str:
+    """A few lines for each dataflow that is not complete."""
+    lines = [f"worker {worker.index} of {worker.peers}:"]
+    for dataflow in worker.dataflows:
+        lines += [f"  {line}" for line in explain_dataflow(dataflow)]
+    if not worker.dataflows:
+        lines.append("  every dataflow is complete")
+    lines += [f"  {line}" for line in _unbuilt(worker)]
+    return "\n".join(lines)
+
+
+def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
+    """What holds this dataflow, as this worker sees it."""
+    yield f"{dataflow.name!r}: {len(dataflow.operators)} operators, {'busy' if dataflow.busy else 'idle'}"
+    outstanding = sorted(dataflow.tracker.pointstamps().items(), key=lambda item: (item[0][1], item[0][0]))
+    for (index, time), count in outstanding:
+        yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}"
+    for number in dataflow.runnable:
+        yield f"  {dataflow.operators[number].label} is about to run"
+    for probe in dataflow.probes:
+        yield from (f"  {line}" for line in _waits(dataflow, probe))
+
+
+def _pointstamp(dataflow: Dataflow, location: Location, time: Time, count: int) -> str:
+    operator = dataflow.operators[location.node]
+    if isinstance(location, Source):
+        here = operator.outputs[location.port].held.get(time, 0)
+        kind = "capability" if count == 1 else "capabilities"
+        where = f"{here} of them on this worker" if count > 1 else ("on this worker" if here else "on another worker")
+        hint = "" if operator.inputs else ": not advanced past it, nor closed"
+        return f"{operator.label} holds {count} {kind} at {time!r} ({where}){hint}"
+    queued = sum(1 for t, _ in operator.inputs[location.port].queue if t == time)
+    kind = "message" if count == 1 else "messages"
+    where = f"{queued} queued on this worker" if queued else "on other workers, or on the way"
+    return f"{count} {kind} at {time!r} to {operator.label} ({where})"
+
+
+def _waits(dataflow: Dataflow, probe: Probe) -> Iterator[str]:
+    for awaited in probe.awaited:
+        holders = [
+            f"{dataflow.operators[location.node].label} at {time!r}"
+            for (index, time), count in dataflow.tracker.pointstamps().items()
+            if count > 0 and _holds(dataflow, location := dataflow.graph.locations[index], time, probe.source, awaited)
+        ]
+        yield f"somebody waits for {probe!r} to pass {awaited!r}; held by {', '.join(holders) or 'nothing any more'}"
+
+
+def _holds(dataflow: Dataflow, location: Location, time: Time, end: Location, awaited: Time) -> bool:
+    outcomes = (path.results_in(time) for path in path_summaries(dataflow.graph, location).get(end, ()))
+    return any(outcome is not None and less_equal(outcome, awaited) for outcome in outcomes)
+
+
+def _unbuilt(worker: Worker) -> Iterator[str]:
+    for number, senders in worker.unbuilt.items():
+        yield f"worker {', '.join(map(str, sorted(senders)))} built dataflow number {number}; this worker has not"

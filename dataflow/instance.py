@@ -1,0 +1,295 @@
+"""One dataflow on one worker: its operators, its tracker, and what goes round between them.
+
+The life of a change: an operator's step takes and gives messages and handles capabilities, all of which is gathered in the outbox;
+`flush` says it to every worker; `hear` keeps what this worker and others have said; `settle` applies it to the tracker and
+activates whoever watches a frontier that moved. `step` does all of this until nothing is left to do. The seeded
+scheduler of `dataflow.testing` calls the same pieces in any other order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from dataflow.antichain import Antichain
+from dataflow.channels.channel import LocalChannel, RoutedChannel
+from dataflow.channels.pact import Batch, Pipeline
+from dataflow.channels.ports import InputPort
+from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress
+from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError
+from dataflow.operator import Operator
+from dataflow.order import Time
+from dataflow.progress.broadcast import Inbox, Outbox, ProgressBatch
+from dataflow.progress.graph import Graph, Source, Target
+from dataflow.progress.tracker import Change, Tracker, make_tracker
+
+if TYPE_CHECKING:
+    from dataflow.operators.probe import Probe
+    from dataflow.worker import Worker
+
+
+class Dataflow:
+    """The part of a dataflow that lives on one worker."""
+
+    tracker: Tracker
+
+    def __init__(self, worker: Worker, number: int, name: str, debug: bool) -> None:
+        self.worker = worker
+        self.number = number
+        self.name = name
+        self.debug = debug
+        self.graph = Graph()
+        self.operators: list[Operator] = []
+        self.outbox = Outbox(worker.index)
+        self.built = False
+        self.dropped = False
+        self.close_inputs: list[Callable[[], None]] = []  # what to call when main has returned
+        self.on_end: list[Callable[[], None]] = []  # whoever waits for something that may never come any more
+        self.probes: list[Probe] = []  # for explanations
+        self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
+        self._inbox = Inbox()
+        self._heard: list[Change] = []
+        self._greeted: set[int] = set()
+        self._held: dict[int, list[Message]] = {}  # by sender, what came before its Hello
+        self._inputs: dict[int, InputPort] = {}  # by index of location
+        self._watchers: list[list[Callable[[], None]]] = []  # by index of location
+        self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
+        self._active: list[int] = []  # a heap of operators to run in this sweep
+        self._next: list[int] = []  # and in the next
+        self._cursor = -1  # the operator that runs now, or -1
+        self._last_frontiers: dict[int, Antichain] = {}  # debug mode only
+
+    # Construction
+
+    def complete_construction(self) -> None:
+        """Freezes the graph, connects the channels, and greets the other workers."""
+        if self.unconnected:
+            names = ", ".join(self.unconnected.values())
+            raise ConstructionError(f"{names}: the loop is open; connect a stream with connect_loop(...)")
+        if not self.graph.nodes:
+            raise ConstructionError("a dataflow needs at least one operator")
+        self.graph.freeze()
+        self.tracker = make_tracker(self.graph, self.worker.peers)
+        self._watchers = [[] for _ in self.graph.locations]
+        self.built = True
+        for operator in self.operators:
+            self._bind(operator)
+        for location, watcher in self._early_watchers:
+            self._watchers[self.graph.index(location)].append(watcher)
+        for source, target in self.graph.edges:
+            self._connect(source, target)
+        self.worker.broadcast(Hello(self.worker.index, self.number, self.name, self.graph.describe()))
+        for operator in self.operators:
+            if operator.watches_frontier:
+                operator.activate()  # its first frontier is news
+
+    def _bind(self, operator: Operator) -> None:
+        for port in operator.inputs:
+            port.index = self.graph.index(Target(operator.number, port.number))
+            self._inputs[port.index] = port
+            if operator.watches_frontier:
+                self._watchers[port.index].append(operator.activate)
+        for output in operator.outputs:
+            output.index = self.graph.index(Source(operator.number, output.number))
+
+    def _connect(self, source: Source, target: Target) -> None:
+        port = self.operators[target.node].inputs[target.port]
+        output = self.operators[source.node].outputs[source.port]
+        if isinstance(port.pact, Pipeline) or self.worker.peers == 1:
+            output.connect(LocalChannel(self, port))
+        else:
+            output.connect(RoutedChannel(self, port, port.pact))
+
+    def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
+        """Has `watcher` called whenever the frontier at `location` has changed."""
+        if self.built:
+            self._watchers[self.graph.index(location)].append(watcher)
+        else:
+            self._early_watchers.append((location, watcher))
+
+    # Running
+
+    def schedule(self, number: int) -> None:
+        """Puts an operator on the list of those to run: in this sweep if its turn is still to come."""
+        if number > self._cursor:
+            heappush(self._active, number)
+        else:
+            self._next.append(number)
+        self.worker.wake()
+
+    @property
+    def runnable(self) -> list[int]:
+        """The operators that have something to do."""
+        return sorted(self._active + self._next)
+
+    def run(self, number: int) -> None:
+        """Runs the step of one operator. What it raises gets a note that says where it was raised."""
+        operator = self.operators[number]
+        operator.active = False
+        try:
+            operator.step()
+        except BaseException as error:
+            error.add_note(self._where(operator))
+            raise
+
+    def run_only(self, number: int) -> None:
+        """Runs one of the runnable operators, out of turn (for the seeded scheduler)."""
+        for waiting in (self._active, self._next):
+            if number in waiting:
+                waiting.remove(number)
+                heapify(self._active)
+                break
+        self.run(number)
+
+    def sweep(self) -> None:
+        """Runs every operator that has something to do once, in the order of construction."""
+        if self._next:
+            for number in self._next:
+                heappush(self._active, number)
+            self._next = []
+        active = self._active
+        try:
+            while active:
+                self._cursor = number = heappop(active)
+                self.run(number)
+        finally:
+            self._cursor = -1
+
+    def flush(self) -> None:
+        """Says every change since the last time, to all workers."""
+        batch = self.outbox.flush()
+        if batch is not None:
+            self._heard.extend(batch.changes)
+            if self.worker.peers > 1:
+                self.worker.broadcast(Progress(self.worker.index, self.number, batch))
+
+    def settle(self) -> None:
+        """Applies what has been heard, and tells whoever watches a frontier that moved."""
+        if not self._heard:
+            return
+        changes, self._heard = self._heard, []
+        for index in self.tracker.propagate(changes):
+            if self.debug:
+                self._assert_monotone(index)
+            for watcher in self._watchers[index]:
+                watcher()
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something has been heard and not applied."""
+        return bool(self._heard)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to do without hearing from anybody."""
+        return bool(self._active or self._next or self._heard or self.outbox.pending.counts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing can happen here any more."""
+        return self.dropped or (not self.busy and self.tracker.complete)
+
+    def step(self, rounds: int = 16) -> None:
+        """Runs operators and settles progress until there is nothing to do, or `rounds` times."""
+        for _ in range(rounds):
+            if self._active or self._next:
+                self.sweep()
+            self.flush()
+            self.settle()
+            if not (self._active or self._next or self.outbox.pending.counts):
+                return
+
+    def _where(self, operator: Operator) -> str:
+        return (
+            f"in operator {operator.label} of dataflow {self.name!r} on worker {self.worker.index} "
+            f"of {self.worker.peers}"
+        )
+
+    def _assert_monotone(self, index: int) -> None:
+        now = self.tracker.frontier(index)
+        before = self._last_frontiers.get(index)
+        assert before is None or before.dominates(now), (self.graph.name(self.graph.locations[index]), before, now)
+        self._last_frontiers[index] = now
+
+    # Messages from and to other workers
+
+    def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
+        """Hands a message to the transport. It has been counted."""
+        self.worker.send(worker, Data(self.worker.index, self.number, channel, time, batch))
+
+    def receive(self, message: Message) -> None:
+        """Takes a message of another worker; holds it if that worker has not said Hello yet."""
+        if self.dropped:
+            return
+        if isinstance(message, Hello):
+            self._greet(message)
+        elif message.sender not in self._greeted:
+            self._held.setdefault(message.sender, []).append(message)
+        elif isinstance(message, Data):
+            self._receive_data(message)
+        elif isinstance(message, Progress):
+            self._receive_progress(message.batch)
+        elif isinstance(message, Dropped):
+            self.end(f"worker {message.sender} dropped dataflow {self.name!r}")
+
+    def _greet(self, hello: Hello) -> None:
+        mine, theirs = self.graph.describe(), hello.description
+        if mine != theirs:
+            raise GraphMismatch(_first_difference(self, hello))
+        self._greeted.add(hello.sender)
+        for message in self._held.pop(hello.sender, ()):
+            self.receive(message)
+
+    def _receive_data(self, message: Data) -> None:
+        port = self._inputs.get(message.channel)
+        if port is None:
+            raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
+        port.queue.append((message.time, message.batch))
+        port.operator.activate()
+
+    def _receive_progress(self, batch: ProgressBatch) -> None:
+        self._heard.extend(self._inbox.accept(batch))
+
+    # The end
+
+    def drop(self) -> None:
+        """Ends the dataflow on all workers, whatever it was doing."""
+        if not self.dropped and not self.complete:
+            self.worker.broadcast(Dropped(self.worker.index, self.number))
+        self.end(f"dataflow {self.name!r} was dropped")
+
+    def end(self, why: str) -> None:
+        """Forgets everything and wakes whoever waits."""
+        self.dropped = True
+        self._why_dropped = why
+        self._active, self._next, self._heard = [], [], []
+        for operator in self.operators:
+            for port in operator.inputs:
+                port.queue.clear()
+        self.notify_end()
+
+    def notify_end(self) -> None:
+        """Wakes whoever waits for something that will not come any more."""
+        waiting, self.on_end = self.on_end, []
+        for wake in waiting:
+            wake()
+
+    def require_alive(self) -> None:
+        """DataflowDropped if the dataflow is gone."""
+        if self.dropped:
+            raise DataflowDropped(f"{self._why_dropped}: nothing can be sent to it or awaited from it")
+
+    _why_dropped = ""
+
+
+def _first_difference(dataflow: Dataflow, hello: Hello) -> str:
+    mine, theirs = dataflow.graph.describe(), hello.description
+    here, there = f"worker {dataflow.worker.index}", f"worker {hello.sender}"
+    advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
+    for a, b in zip(mine, theirs, strict=False):
+        if a != b:
+            return f"dataflow {dataflow.name!r} differs between workers: {here} has {a}, {there} has {b}. {advice}"
+    longer, lines = (here, mine) if len(mine) > len(theirs) else (there, theirs)
+    extra = lines[min(len(mine), len(theirs))]
+    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {extra}. {advice}"

@@ -1,0 +1,126 @@
+"""Inputs: records from main. An input is an operator without inputs of its own, and a handle that holds its capability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dataflow.builder import Context, OperatorBuilder
+from dataflow.capability import Capability
+from dataflow.channels.ports import OutputPort
+from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
+from dataflow.operator import Step
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.scope import Scope
+    from dataflow.stream import Stream
+
+
+def to_batch(records: Iterable[Any]) -> list[Any]:
+    """A batch of rows: a list of its own, so that whoever sent it may go on using theirs."""
+    if isinstance(records, str | bytes | Mapping):
+        raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
+    return list(records)
+
+
+class _Entry:
+    """What both kinds of input share: an output, and the checks before anything is sent."""
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._dataflow = scope.dataflow
+        self._name = name
+        self._closed = False
+        if scope.parent is not None:
+            raise ConstructionError(f"{name} must be in the root of its dataflow: make it there and enter() the scope")
+        builder = OperatorBuilder(scope, name)
+        builder.add_output(initial=True)
+        (self.stream,) = builder.build(self._start)
+        self._dataflow.close_inputs.append(self.close)
+
+    def _start(self, context: Context) -> Step:
+        self._output: OutputPort = context.outputs[0]
+        self._capability: Capability = context.capability()
+        return lambda: None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._closed
+
+    def close(self) -> None:
+        """Ends the input: no record will come any more. Closing twice does no harm."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._capability.live:
+            self._capability.drop()
+
+    def _require_open(self, verb: str) -> None:
+        self._dataflow.require_alive()
+        if not self._dataflow.built:
+            raise ConstructionError(f"{self._name}: {verb} after the `with worker.dataflow()` block, not inside it")
+        if self._closed:
+            raise InputClosed(f"{self._name} is closed: nothing more can be sent to it")
+
+
+class InputHandle(_Entry):
+    """Feeds an input. Its time starts at the minimum and only goes forward; what is before it is promised not to come."""
+
+    @property
+    def time(self) -> Time:
+        """The time at which records are sent."""
+        return self._capability.time
+
+    def send(self, records: Iterable[Any], at: Time = None) -> None:
+        """Sends records at the input's time, or at any later one."""
+        self._require_open("send")
+        if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
+            raise TimeError(f"{self._name} is at {self.time!r} already: nothing can be sent at {at!r} any more")
+        self._output.give(self._capability, to_batch(records), at)
+
+    def advance_to(self, time: Time) -> None:
+        """Promises that nothing will be sent before `time`. Advancing to where the input is does nothing."""
+        self._require_open("advance_to")
+        time = self._output.domain.check(time)
+        if not self._output.domain.less_equal(self.time, time):
+            raise TimeError(f"{self._name} is at {self.time!r} and cannot go back to {time!r}")
+        self._capability.downgrade(time)
+
+
+class UnorderedInput(_Entry):
+    """Feeds an input at several times at once: each `send` names a capability.
+
+    `capability` is the first one, at the minimum. Delay, clone and drop it as you like: while any is left, its time and
+    those after it may still come.
+    """
+
+    @property
+    def capability(self) -> Capability:
+        """The capability with which the input starts."""
+        return self._capability
+
+    def send(self, records: Iterable[Any], capability: Capability) -> None:
+        """Sends records at the capability's time."""
+        self._require_open("send")
+        if not isinstance(capability, Capability):
+            raise CapabilityError(f"{self._name}: send(records, capability) needs a capability, not {capability!r}")
+        self._output.give(capability, to_batch(records))
+
+    def close(self) -> None:
+        """Ends the input, dropping every capability that is left."""
+        if not self._closed:
+            super().close()
+            self._output.revoke_all()
+
+
+def input(scope: Scope, name: str) -> tuple[InputHandle, Stream[Any]]:
+    """An input that main feeds: (handle, stream)."""
+    handle = InputHandle(scope, name)
+    return handle, handle.stream
+
+
+def unordered_input(scope: Scope, name: str) -> tuple[UnorderedInput, Stream[Any]]:
+    """An input that main feeds at any time for which it holds a capability: (handle, stream)."""
+    handle = UnorderedInput(scope, name)
+    return handle, handle.stream

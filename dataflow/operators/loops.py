@@ -1,0 +1,103 @@
+"""Nested scopes and loops.
+
+A loop is a feedback operator, whose records come out later than they went in. In a nested scope "later" is counted in rounds
+that nobody outside sees, so a loop inside one epoch of the outside can go round as often as it needs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dataflow.builder import Context, OperatorBuilder
+from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.operator import Step
+from dataflow.progress.graph import Target
+from dataflow.progress.paths import enter as enter_path
+from dataflow.progress.paths import leave as leave_path
+
+if TYPE_CHECKING:
+    from dataflow.scope import Scope
+    from dataflow.stream import Stream
+
+
+def _pass_on(context: Context) -> Step:
+    """The step of an operator that only moves batches: their times change under the summary of its connection."""
+    (input,), (output,) = context.inputs, context.outputs
+
+    def step() -> None:
+        for message, batch in input:
+            output.give(message, batch)
+
+    return step
+
+
+def enter(stream: Stream[Any], scope: Scope, name: str = "enter") -> Stream[Any]:
+    """Brings a stream into a nested scope, at the first time of its new level."""
+    if scope.parent is not stream.scope:
+        raise ScopeMismatch(f"{name}: {scope.title} is not directly inside {stream.scope.title}, where the stream is")
+    scope.require_open(name)
+    builder = OperatorBuilder(stream.scope, name)
+    builder.add_input(stream)
+    builder.add_output({0: enter_path(stream.scope.levels, scope.levels[-1])}, scope=scope)
+    (out,) = builder.build(_pass_on)
+    return out
+
+
+def leave(stream: Stream[Any], name: str = "leave") -> Stream[Any]:
+    """Brings a stream out of its nested scope."""
+    scope = stream.scope
+    if scope.parent is None:
+        raise ScopeMismatch(f"{name}: the stream is in the root of {scope.title}, which nothing can leave")
+    builder = OperatorBuilder(scope, name)
+    builder.add_input(stream)
+    builder.add_output({0: leave_path(scope.levels)}, scope=scope.parent)
+    (out,) = builder.build(_pass_on)
+    return out
+
+
+class LoopHandle:
+    """The far end of a loop, to which one stream must be connected."""
+
+    def __init__(self, scope: Scope, name: str, number: int) -> None:
+        self._scope = scope
+        self._name = name
+        self._number = number
+        scope.dataflow.unconnected[number] = f"{name} (#{number})"
+
+    def connect(self, stream: Stream[Any]) -> None:
+        """Sends the stream's records round the loop."""
+        if self._number not in self._scope.dataflow.unconnected:
+            raise ConstructionError(f"{self._name} (#{self._number}) is connected already: concat the streams first")
+        stream.require_usable(self._name)
+        if stream.scope is not self._scope:
+            raise ScopeMismatch(f"{self._name} is in {self._scope.title}, and the stream is in {stream.scope.title}")
+        self._scope.dataflow.graph.add_edge(stream.source, Target(self._number, 0))
+        del self._scope.dataflow.unconnected[self._number]
+
+
+def feedback(scope: Scope, summary: Any, name: str) -> tuple[LoopHandle, Stream[Any]]:
+    """The start of a loop: (handle, stream)."""
+    builder = OperatorBuilder(scope, name)
+    builder.add_open_input()
+    builder.add_output({0: summary})
+    (out,) = builder.build(_pass_on)
+    return LoopHandle(scope, name, out.source.node), out
+
+
+def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
+    """Sends records round `body` until none are left.
+
+    `body(inner)` gets the stream's records and those that come round, and returns two streams: what goes round again, and
+    what leaves. If it returns one, its records do both. Other streams are brought in with `enter(inner.scope)`.
+
+        def body(numbers):
+            return numbers.filter(lambda n: n > 1).map(halve), numbers.filter(lambda n: n == 1)
+    """
+    with stream.scope.nested() as scope:
+        loop, cycle = scope.feedback(summary)
+        result = body(stream.enter(scope).concat(cycle))
+        again, out = result if isinstance(result, tuple) else (result, result)
+        again.connect_loop(loop)
+        left: Stream[Any] = out.leave()
+    return left

@@ -1,0 +1,54 @@
+"""How far a whole dataflow has come: what sources are paced by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from dataflow.order import Time
+from dataflow.progress.graph import Source, Target
+from dataflow.progress.paths import split
+from dataflow.signal import Signal
+
+if TYPE_CHECKING:
+    from dataflow.instance import Dataflow
+
+
+class Outstanding:
+    """Asks whether a time of the root is complete everywhere: past the frontiers of all the places where streams end."""
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        self._dataflow = dataflow
+        self._signal = Signal()
+        self._leaves: list[tuple[int, int]] = []  # (index of location, depth), once built
+
+    async def wait_built(self) -> None:
+        """Waits until the dataflow is complete, and finds its ends."""
+        while not self._dataflow.built:
+            await trio.lowlevel.checkpoint()
+        graph = self._dataflow.graph
+        fed = {source for source, _ in graph.edges}
+        for location in graph.locations:
+            node = graph.nodes[location.node]
+            ends = location not in fed if isinstance(location, Source) else not node.outputs
+            if ends and (isinstance(location, Target) or node.inputs):
+                self._leaves.append((graph.index(location), len(graph.levels(location)) - 1))
+                self._dataflow.watch(location, self._signal.set)
+
+    async def wait_passed(self, time: Time) -> None:
+        """Waits until `time` is complete everywhere."""
+        while not self.passed(time):
+            await self._signal.wait()
+
+    def passed(self, time: Time) -> bool:
+        """Whether `time` is complete everywhere."""
+        tracker = self._dataflow.tracker
+        return not any(
+            tracker.could_see(index, time) if depth == 0 else self._inside(index, depth, time)
+            for index, depth in self._leaves
+        )
+
+    def _inside(self, index: int, depth: int, time: Time) -> bool:
+        order = self._dataflow.graph.levels(self._dataflow.graph.locations[index])[0].less_equal
+        return any(order(split(t, depth)[0], time) for t in self._dataflow.tracker.frontier(index))

@@ -1,0 +1,102 @@
+"""Probes: how far a stream has come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dataflow.antichain import Antichain
+from dataflow.errors import ConstructionError
+from dataflow.order import Time
+from dataflow.signal import Signal
+
+if TYPE_CHECKING:
+    from dataflow.stream import Stream
+
+import trio
+
+
+class Probe:
+    """Looks at the frontier of a stream: the times at which records may still appear on it, on any worker.
+
+    A probe is not an operator and costs nothing while nobody waits.
+    """
+
+    def __init__(self, stream: Stream[Any]) -> None:
+        stream.require_usable("a probe")
+        self._dataflow = stream.scope.dataflow
+        self._domain = stream.scope.domain
+        self.source = stream.source
+        self._index = -1  # of that location, once built
+        self._waiting: list[tuple[Time, Signal]] = []
+        self._dataflow.watch(self.source, self._moved)
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still appear; empty when the stream has ended."""
+        return self._dataflow.tracker.frontier(self._location())
+
+    def passed(self, time: Time) -> bool:
+        """Whether `time` can no longer appear (nor anything before it)."""
+        return not self._dataflow.tracker.could_see(self._location(), self._domain.check(time))
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing can appear any more."""
+        return not len(self.frontier)
+
+    async def wait_passed(self, time: Time) -> None:
+        """Waits until `time` can no longer appear. Always a checkpoint."""
+        time = self._domain.check(time)
+        self._dataflow.require_alive()
+        if self.passed(time):
+            await trio.lowlevel.checkpoint()
+            return
+        signal = Signal()
+        entry = (time, signal)
+        self._waiting.append(entry)
+        self._dataflow.on_end.append(signal.set)
+        try:
+            await signal.wait()
+        finally:
+            self._forget(entry)
+        if not self.passed(time):
+            self._dataflow.require_alive()
+
+    async def wait_done(self) -> None:
+        """Waits until nothing can appear any more."""
+        while not self.done:
+            await self.wait_passed(min(self.frontier))
+        await trio.lowlevel.checkpoint()
+
+    @property
+    def awaited(self) -> list[Time]:
+        """The times that somebody waits for."""
+        return [time for time, _ in self._waiting]
+
+    def _moved(self) -> None:
+        if self._waiting:
+            for time, signal in self._waiting:
+                if self.passed(time):
+                    signal.set()
+
+    def _forget(self, entry: tuple[Time, Signal]) -> None:
+        self._waiting.remove(entry)
+        if entry[1].set in self._dataflow.on_end:
+            self._dataflow.on_end.remove(entry[1].set)
+
+    def _location(self) -> int:
+        if self._index < 0:
+            if not self._dataflow.built:
+                raise ConstructionError("a probe tells nothing before its dataflow is complete")
+            self._index = self._dataflow.graph.index(self.source)
+        return self._index
+
+    def __repr__(self) -> str:
+        return f"<probe of {self._dataflow.graph.name(self.source)}>"
+
+
+def probe(stream: Stream[Any]) -> Probe:
+    """Something to ask, and to wait on, for how far the stream has come."""
+    made = Probe(stream)
+    stream.scope.dataflow.probes.append(made)
+    return made

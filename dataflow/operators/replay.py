@@ -1,0 +1,154 @@
+"""Capture and replay: everything that happens on a stream, written down, and done again.
+
+A capture is a list of events: records at a time, and changes of the frontier. Captured streams can be replayed in another
+dataflow, later, and on another number of workers: a worker may replay any number of them, but each must be replayed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+import trio
+
+from dataflow import codec
+from dataflow.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.capability import Capability
+from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.errors import DataflowError
+from dataflow.operator import Step
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.scope import Scope
+    from dataflow.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A batch of records at a time."""
+
+    time: Time
+    records: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """How the frontier of the stream changed: times with +1 joined it, times with -1 left it.
+
+    The first event is relative to a frontier at the minimum; after the last, the frontier is empty.
+    """
+
+    changes: tuple[tuple[Time, int], ...]
+
+
+Event: TypeAlias = Records | Frontier
+
+
+def capture(stream: Stream[Any], into: Callable[[Event], Any], name: str = "capture") -> Stream[Any]:
+    """Calls `into(event)` with everything that happens on the stream on this worker; passes the records on.
+
+    `into` may be a list's `append`, or the `write` of an EventWriter.
+    """
+    require_callable(into, name, "function of an event")
+
+    def make(context: Context) -> Callable[[InputPort, OutputPort], None]:
+        last: set[Time] = {stream.scope.domain.minimum}
+
+        def step(input: InputPort, output: OutputPort) -> None:
+            nonlocal last
+            for message, batch in input:
+                into(Records(message.time, tuple(batch)))
+                output.give(message, batch)
+            now = set(input.frontier)
+            if now != last:
+                into(Frontier(tuple([(t, +1) for t in sorted(now - last)] + [(t, -1) for t in sorted(last - now)])))
+                last = now
+
+        return step
+
+    return unary(stream, name, make, frontier=True)
+
+
+def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "replay") -> Stream[Any]:
+    """The captured streams, one after another step by step, on this worker."""
+
+    def make(context: Context) -> Step:
+        start, output = context.capability(), context.outputs[0]
+        context.spawn(lambda: _replay_all(start, output, captures, scope.dataflow, name))
+        return lambda: None
+
+    builder = OperatorBuilder(scope, name)
+    builder.add_output(initial=True)
+    (out,) = builder.build(make)
+    return out
+
+
+async def _replay_all(
+    start: Capability, output: OutputPort, captures: tuple[Iterable[Event], ...], dataflow: Any, name: str
+) -> None:
+    while not dataflow.built:
+        await trio.lowlevel.checkpoint()
+    players = [_Player(start.clone(), output, iter(events), name) for events in captures]
+    start.drop()
+    while players:
+        players = [player for player in players if player.play_one()]
+        await trio.lowlevel.checkpoint()
+
+
+class _Player:
+    """Replays one captured stream: holds a capability for each time in its frontier."""
+
+    def __init__(self, start: Capability, output: OutputPort, events: Iterator[Event], name: str) -> None:
+        self._held: dict[Time, Capability] = {start.time: start}
+        self._output = output
+        self._events = events
+        self._name = name
+
+    def play_one(self) -> bool:
+        """Does the next event; False when there are none left."""
+        event = next(self._events, None)
+        if event is None:
+            for capability in self._held.values():
+                capability.drop()
+            return False
+        if isinstance(event, Records):
+            self._output.give(self._below(event.time), list(event.records), event.time)
+        else:
+            for time, diff in sorted(event.changes, key=lambda change: -change[1]):  # what joins comes from what leaves
+                if diff > 0:
+                    self._held[time] = self._below(time).delayed(time)
+                else:
+                    self._held.pop(time).drop()
+        return True
+
+    def _below(self, time: Time) -> Capability:
+        order = self._output.domain.less_equal
+        for held, capability in self._held.items():
+            if order(held, time):
+                return capability
+        raise DataflowError(f"{self._name}: the capture is damaged: {time!r} comes after the frontier {list(self._held)!r}")
+
+
+class EventWriter:
+    """Writes captured events to a binary file, one after the other; pass its `write` to capture."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, event: Event) -> None:
+        """Appends one event."""
+        parts = (0, event.time, event.records) if isinstance(event, Records) else (1, event.changes)
+        frame = codec.encode(parts)
+        self._file.write(len(frame).to_bytes(4, "little") + frame)
+
+
+def read_events(file: BinaryIO) -> Iterator[Event]:
+    """The events that an EventWriter wrote. A file that was cut off raises after its last whole event."""
+    while header := file.read(4):
+        frame = file.read(int.from_bytes(header, "little"))
+        if len(header) < 4 or len(frame) < int.from_bytes(header, "little"):
+            raise DataflowError("the captured file ends in the middle of an event")
+        kind, *parts = codec.decode(frame)
+        yield Records(*parts) if kind == 0 else Frontier(*parts)

@@ -1,0 +1,144 @@
+"""Operators that look at one record at a time, or at none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from dataflow.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.channels.pact import Broadcast, Exchange, Pact
+from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.errors import ConstructionError
+from dataflow.operator import Step
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.scope import Scope
+    from dataflow.stream import Stream
+
+
+def _batches(stream: Stream[Any], name: str, function: Callable[[Any], Any], pact: Pact | None = None) -> Stream[Any]:
+    """An operator that turns each batch into another, at the same time."""
+
+    def step(input: InputPort, output: OutputPort) -> None:
+        for message, batch in input:
+            output.give(message, function(batch))
+
+    return unary(stream, name, lambda _: step, pact=pact)
+
+
+def map(stream: Stream[Any], function: Callable[[Any], Any], name: str = "map") -> Stream[Any]:
+    """`function(record)` for each record."""
+    require_callable(function, name, "function of a record")
+    return _batches(stream, name, lambda batch: [function(record) for record in batch])
+
+
+def flat_map(stream: Stream[Any], function: Callable[[Any], Iterable[Any]], name: str = "flat_map") -> Stream[Any]:
+    """Every item of `function(record)`, for each record."""
+    require_callable(function, name, "function of a record")
+    chain = itertools.chain.from_iterable
+    return _batches(stream, name, lambda batch: list(chain([function(record) for record in batch])))
+
+
+def filter(stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "filter") -> Stream[Any]:
+    """The records for which `predicate(record)` is true."""
+    require_callable(predicate, name, "predicate")
+    return _batches(stream, name, lambda batch: [record for record in batch if predicate(record)])
+
+
+def inspect_batch(stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect_batch") -> Stream[Any]:
+    """Calls `function(time, batch)` for each batch, and passes it on."""
+    require_callable(function, name, "function of a time and a batch")
+
+    def step(input: InputPort, output: OutputPort) -> None:
+        for message, batch in input:
+            function(message.time, batch)
+            output.give(message, batch)
+
+    return unary(stream, name, lambda _: step)
+
+
+def inspect(stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect") -> Stream[Any]:
+    """Calls `function(time, record)` for each record, and passes it on."""
+    require_callable(function, name, "function of a time and a record")
+
+    def look(time: Time, batch: Any) -> None:
+        for record in batch:
+            function(time, record)
+
+    return inspect_batch(stream, look, name)
+
+
+def exchange(stream: Stream[Any], key: Callable[[Any], Any], name: str = "exchange") -> Stream[Any]:
+    """Brings records with equal `key(record)` to the same worker."""
+    return _batches(stream, name, lambda batch: batch, Exchange(key))
+
+
+def broadcast(stream: Stream[Any], name: str = "broadcast") -> Stream[Any]:
+    """Brings every record to every worker."""
+    return _batches(stream, name, lambda batch: batch, Broadcast())
+
+
+def concat(scope: Scope, streams: tuple[Stream[Any], ...], name: str = "concat") -> Stream[Any]:
+    """All records of several streams."""
+    if not streams:
+        raise ConstructionError(f"{name} needs at least one stream")
+    builder = OperatorBuilder(scope, name)
+    for stream in streams:
+        builder.add_input(stream)
+    builder.add_output()
+
+    def make(context: Context) -> Step:
+        inputs, (output,) = context.inputs, context.outputs
+
+        def step() -> None:
+            for input in inputs:
+                if input.queue:
+                    for message, batch in input:
+                        output.give(message, batch)
+
+        return step
+
+    (out,) = builder.build(make)
+    return out
+
+
+def partition(
+    stream: Stream[Any], parts: int, route: Callable[[Any], int], name: str = "partition"
+) -> list[Stream[Any]]:
+    """`parts` streams; a record goes to the one that `route(record)` names: 0, 1, ..., parts - 1."""
+    require_callable(route, name, "route")
+    if parts < 1:
+        raise ConstructionError(f"{name} needs at least one part, not {parts}")
+    builder = OperatorBuilder(stream.scope, name)
+    builder.add_input(stream)
+    for _ in range(parts):
+        builder.add_output()
+
+    def make(context: Context) -> Step:
+        (input,), outputs = context.inputs, context.outputs
+
+        def step() -> None:
+            for message, batch in input:
+                shares: list[list[Any]] = [[] for _ in range(parts)]
+                for record in batch:
+                    part = route(record)
+                    if not 0 <= part < parts:
+                        raise ValueError(f"{name} has parts 0 to {parts - 1}; its route says {part!r} for {record!r}")
+                    shares[part].append(record)
+                for output, share in zip(outputs, shares, strict=True):
+                    output.give(message, share)
+
+        return step
+
+    return builder.build(make)
+
+
+def branch(
+    stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "branch"
+) -> tuple[Stream[Any], Stream[Any]]:
+    """Two streams: the records for which `predicate(record)` is true, and the others."""
+    require_callable(predicate, name, "predicate")
+    matching, others = partition(stream, 2, lambda record: 0 if predicate(record) else 1, name)
+    return matching, others

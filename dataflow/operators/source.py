@@ -1,0 +1,143 @@
+"""Sources: iterables and asynchronous iterables as streams, paced so that the dataflow is never far behind."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from dataflow.builder import Context, OperatorBuilder
+from dataflow.capability import Capability
+from dataflow.channels.ports import OutputPort
+from dataflow.errors import ConstructionError, TimeError
+from dataflow.operator import Step
+from dataflow.operators.inputs import to_batch
+from dataflow.operators.outstanding import Outstanding
+from dataflow.order import Time
+from dataflow.timestamp import Checked, Integers
+
+if TYPE_CHECKING:
+    from dataflow.scope import Scope
+    from dataflow.stream import Stream
+
+
+def source(
+    scope: Scope,
+    records: Iterable[Any] | AsyncIterable[Any] | Callable[[], Any],
+    *,
+    batch: int | None,
+    ahead: int,
+    every: float | None,
+    timed: bool,
+    name: str,
+) -> Stream[Any]:
+    """The records of an iterable (or of what a function without arguments returns), on this worker.
+
+    `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one for an asynchronous iterable, which may make
+    us wait for the next. With `timed`, items are (time, records) pairs, each time at or after the one before.
+
+    `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source starts
+    a new time each so many seconds, and catches up when it is late.
+    """
+    items = records() if callable(records) else records
+    if not isinstance(items, Iterable | AsyncIterable):
+        raise ConstructionError(f"{name} needs an iterable or an asynchronous iterable, not {items!r}")
+    if ahead < 1 or (batch is not None and batch < 1) or (every is not None and every < 0):
+        raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
+    root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
+    if scope.parent is not None or not (timed or isinstance(root, Integers)):
+        raise ConstructionError(f"{name} must be in the root of a dataflow; where times are not integers, use timed=True")
+    size = batch or (1 if isinstance(items, AsyncIterable) else 1024)
+    epochs = _timed(items) if timed else _counted(items, size)
+
+    def make(context: Context) -> Step:
+        run = _Source(scope, context, epochs, ahead, every, name)
+        context.spawn(run.run)
+        return lambda: None
+
+    builder = OperatorBuilder(scope, name)
+    builder.add_output(initial=True)
+    (out,) = builder.build(make)
+    return out
+
+
+async def _each(items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+async def _timed(items: Any) -> AsyncIterator[tuple[Time, list[Any]]]:
+    async for item in _each(items):
+        try:
+            time, records = item
+        except (TypeError, ValueError):
+            raise TypeError(f"a timed source needs (time, records) pairs, and got {item!r}") from None
+        yield time, to_batch(records)
+
+
+async def _counted(items: Any, size: int) -> AsyncIterator[tuple[Time, list[Any]]]:
+    time = 0
+    batch: list[Any] = []
+    async for item in _each(items):
+        batch.append(item)
+        if len(batch) == size:
+            yield time, batch
+            time, batch = time + 1, []
+    if batch:
+        yield time, batch
+
+
+class _Source:
+    """The task behind a source."""
+
+    def __init__(
+        self, scope: Scope, context: Context, epochs: AsyncIterator[Any], ahead: int, every: float | None, name: str
+    ) -> None:
+        self._epochs = epochs
+        self._ahead = ahead
+        self._every = every
+        self._name = name
+        self._capability: Capability = context.capability()
+        self._output: OutputPort = context.outputs[0]
+        self._outstanding = Outstanding(scope.dataflow)
+        self._sent: deque[Time] = deque()  # the last `ahead` distinct times
+
+    async def run(self) -> None:
+        """Sends epoch after epoch, as fast as the pace allows."""
+        try:
+            await self._send_all()
+        except Exception as error:
+            error.add_note(f"in {self._name} at {self._capability.time!r}")
+            raise
+        self._capability.drop()
+
+    async def _send_all(self) -> None:
+        await self._outstanding.wait_built()
+        start = trio.current_time()
+        slot = 0
+        async for time, records in self._epochs:
+            time = self._output.domain.check(time)
+            self._require_forward(time)
+            if not self._sent or self._sent[-1] != time:
+                await self._pace(start, slot)
+                slot += 1
+                self._capability.downgrade(time)
+                self._sent.append(time)
+            self._output.give(self._capability, records)
+            await trio.lowlevel.checkpoint()
+
+    async def _pace(self, start: float, slot: int) -> None:
+        if self._every is not None:
+            await trio.sleep_until(start + slot * self._every)
+        if len(self._sent) >= self._ahead:
+            await self._outstanding.wait_passed(self._sent.popleft())
+
+    def _require_forward(self, time: Time) -> None:
+        if not self._output.domain.less_equal(self._capability.time, time):
+            raise TimeError(f"{self._name} is at {self._capability.time!r} and cannot go back to {time!r}")

@@ -1,0 +1,257 @@
+"""The worker: one trio loop's share of every dataflow.
+
+A worker steps its dataflows when something has happened (an input, a message, an activation) and sleeps otherwise. Whatever
+happens ends in `wake`; the pump, a task of its own, does the rest. All of a worker runs in one thread, and only operators'
+steps and main touch it, so nothing here needs a lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import trio
+
+from dataflow.comm.messages import Finished, Message
+from dataflow.comm.transport import Transport
+from dataflow.errors import ConstructionError, GraphMismatch
+from dataflow.instance import Dataflow
+from dataflow.scope import Scope
+from dataflow.signal import Signal
+from dataflow.timestamp import Checked, domain_of
+
+class Worker:
+    """One of `peers` workers that together run the same dataflows."""
+
+    def __init__(self, index: int, peers: int, debug: bool = False) -> None:
+        self.index = index
+        self.peers = peers
+        self.debug = debug
+        self.transport: Transport | None = None
+        self.signal = Signal()
+        self._mailbox: deque[Message | Finished] = deque()
+        self._dataflows: dict[int, Dataflow] = {}
+        self._built = 0
+        self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
+        self._unbuilt: dict[int, list[Message]] = {}  # messages for dataflows that main has not built yet
+        self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
+        self._main_returned = False
+        self._building: Dataflow | None = None
+        self._nursery: trio.Nursery | None = None
+        self._awake = False
+        self._stepping = False
+        self._idle_waiters: list[Signal] = []
+
+    def __repr__(self) -> str:
+        return f"<worker {self.index} of {self.peers}>"
+
+    # For main
+
+    @contextmanager
+    def dataflow(self, name: str | None = None, time: Any = int) -> Iterator[Scope]:
+        """Builds a dataflow: `with worker.dataflow() as scope: ...`. It starts when the block ends.
+
+        `time` is the type of its timestamps: int, `Product(int, int)`, or a class of your own (see Timestamp).
+        """
+        if self._building is not None:
+            raise ConstructionError(f"dataflow {self._building.name!r} is still being built: end its block first")
+        if self._stepping:
+            raise ConstructionError("a dataflow cannot be built from inside an operator: build it in main")
+        number = self._built
+        dataflow = Dataflow(self, number, name if name is not None else f"dataflow {number}", self.debug)
+        domain = domain_of(time)
+        scope = Scope(dataflow, (Checked(domain) if self.debug else domain,))
+        self._building = dataflow
+        try:
+            yield scope
+            dataflow.complete_construction()
+        finally:
+            self._building = None
+            scope.close()
+        self._built += 1
+        self._dataflows[number] = dataflow
+        for message in self._unbuilt.pop(number, ()):
+            dataflow.receive(message)
+        self._check_counts()
+        self.wake()
+
+    async def step(self) -> bool:
+        """Does what there is to do now; whether there is more. A checkpoint."""
+        self.step_now()
+        await trio.lowlevel.checkpoint()
+        return self.busy
+
+    def drop_dataflow(self, scope: Scope) -> None:
+        """Ends a dataflow on every worker, whatever it was doing. Whoever waits for it gets DataflowDropped."""
+        scope.dataflow.drop()
+        self.wake()
+
+    def explain(self) -> str:
+        """For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
+        from dataflow.explain import explain
+
+        return explain(self)
+
+    # For operators, inputs and transports
+
+    def wake(self) -> None:
+        """Says that there is something to do."""
+        if not self._awake:
+            self._awake = True
+            self.signal.set()
+
+    def post(self, message: Message | Finished) -> None:
+        """Leaves a message for this worker (called by transports)."""
+        self._mailbox.append(message)
+        if not self._awake:
+            self.wake()
+
+    def send(self, to: int, message: Message | Finished) -> None:
+        """Sends a message to another worker."""
+        assert self.transport is not None
+        self.transport.send(to, message)
+
+    def broadcast(self, message: Message | Finished) -> None:
+        """Sends a message to every other worker."""
+        for to in range(self.peers):
+            if to != self.index:
+                self.send(to, message)
+
+    def spawn(self, task: Callable[[], Awaitable[None]], name: str) -> None:
+        """Starts a task that lives no longer than the worker: a source, an asynchronous sink."""
+        if self._nursery is None:
+            raise ConstructionError(f"{name} needs a running worker: build it in main, under dataflow.execute")
+        self._nursery.start_soon(task, name=name)
+
+    # Running
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """Those that are not complete."""
+        return tuple(self._dataflows.values())
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to do without hearing from anybody."""
+        return bool(self._mailbox) or any(dataflow.busy for dataflow in self._dataflows.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether main has returned and every dataflow is complete."""
+        return self._main_returned and not self._dataflows and not self._mailbox
+
+    @property
+    def unbuilt(self) -> dict[int, set[int]]:
+        """Dataflows that others have built and this worker has not: number, and by whom."""
+        return {number: {message.sender for message in messages} for number, messages in self._unbuilt.items()}
+
+    def step_now(self) -> None:
+        """Takes the mail and steps every dataflow that has something to do."""
+        if self._stepping:
+            raise ConstructionError("a worker cannot be stepped from inside an operator")
+        self._stepping = True
+        try:
+            self.take_mail()
+            for dataflow in tuple(self._dataflows.values()):
+                if dataflow.busy:
+                    dataflow.step()
+        finally:
+            self._stepping = False
+        self.retire()
+
+    def take_mail(self) -> None:
+        """Delivers every message in the mailbox."""
+        mailbox = self._mailbox
+        while mailbox:
+            self.deliver(mailbox.popleft())
+
+    def deliver(self, message: Message | Finished) -> None:
+        """Delivers one message to its dataflow; holds it if main has not built that yet."""
+        if isinstance(message, Finished):
+            self._finished[message.sender] = message.dataflows
+            self._check_counts()
+        elif message.dataflow in self._dataflows:
+            self._dataflows[message.dataflow].receive(message)
+        elif message.dataflow not in self._ended:
+            self._unbuilt.setdefault(message.dataflow, []).append(message)
+            self._check_counts()
+
+    def retire(self) -> None:
+        """Forgets dataflows that are complete, and wakes whoever waits for that."""
+        for number, dataflow in tuple(self._dataflows.items()):
+            if dataflow.complete:
+                del self._dataflows[number]
+                self._ended.add(number)
+                dataflow.notify_end()
+        if self.complete:
+            waiters, self._idle_waiters = self._idle_waiters, []
+            for waiter in waiters:
+                waiter.set()
+
+    def _check_counts(self) -> None:
+        """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
+        for peer, count in self._finished.items():
+            if count < self._built:
+                name = next((d.name for n, d in self._dataflows.items() if n >= count), f"dataflow {count}")
+                raise GraphMismatch(
+                    f"worker {peer} finished after building {count} dataflows; worker {self.index} has built "
+                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows in the same order."
+                )
+        if self._main_returned and self._unbuilt:
+            number, messages = next(iter(self._unbuilt.items()))
+            raise GraphMismatch(
+                f"worker {messages[0].sender} built dataflow number {number}, and worker {self.index} finished after "
+                f"building {self._built}. Every worker must build the same dataflows in the same order."
+            )
+
+    def finish(self) -> None:
+        """Main has returned: closes its inputs and tells the others."""
+        for dataflow in self._dataflows.values():
+            for close in dataflow.close_inputs:
+                close()
+        self._main_returned = True
+        self.broadcast(Finished(self.index, self._built))
+        self._check_counts()
+        self.wake()
+
+    async def wait_complete(self) -> None:
+        """Waits until there is nothing left to do, ever."""
+        self.retire()
+        if not self.complete:
+            waiter = Signal()
+            self._idle_waiters.append(waiter)
+            await waiter.wait()
+
+    async def pump(self) -> None:
+        """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
+        while True:
+            await self.signal.wait()
+            self._awake = True
+            self.step_now()
+            while self.busy:
+                await trio.lowlevel.checkpoint()  # main and the transports get their turn
+                self.step_now()
+            self._awake = False  # nothing can have happened since the last look: this is one thread
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[trio.Nursery]:
+        """A nursery for the worker's tasks. When the block ends they are cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            yield nursery
+            nursery.cancel_scope.cancel()
+        self._nursery = None
+
+    async def run_main(self, main: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        """Runs main, and then until every dataflow is complete. Returns what main returned."""
+        try:
+            result = await main(self, *args)
+        except BaseException as error:
+            if not isinstance(error, trio.Cancelled):
+                error.add_note(f"in main on worker {self.index} of {self.peers}")
+            raise
+        self.finish()
+        await self.wait_complete()
+        return result
