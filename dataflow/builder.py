@@ -23,11 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from dataflow.capability import Capability
 from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.clock import Clock
 from dataflow.errors import ConstructionError, ScopeMismatch
 from dataflow.notificator import Notificator
 from dataflow.operator import Operator, Step
@@ -81,6 +80,11 @@ class Context:
         """A notificator over the frontiers of all inputs."""
         return Notificator(self._operator.inputs)
 
+    @property
+    def clock(self) -> Clock:
+        """The worker's clock."""
+        return self._operator.dataflow.worker.clock
+
     def activate(self) -> None:
         """Has the step called soon, though nothing arrived. May be called from anywhere in the worker's thread."""
         self._operator.activate()
@@ -88,8 +92,11 @@ class Context:
     def activate_after(self, seconds: float) -> None:
         """Has the step called after some time (of the worker's clock)."""
 
+        clock = self.clock
+        deadline = clock.now() + seconds
+
         async def sleep() -> None:
-            await trio.sleep(seconds)
+            await clock.sleep_until(deadline)
             self._operator.activate()
 
         self.spawn(sleep)
@@ -191,7 +198,9 @@ class OperatorBuilder:
                 paths = {i: identity(self.scope.levels) for i in range(len(self._inputs))}
             for i, path in paths.items():
                 if not 0 <= i < len(self._inputs):
-                    raise ConstructionError(f"output {o} of {self.name} is connected to input {i}, which does not exist")
+                    raise ConstructionError(
+                        f"output {o} of {self.name} is connected to input {i}, which does not exist"
+                    )
                 connections[i, o] = path
         return connections
 

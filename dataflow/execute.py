@@ -63,7 +63,7 @@ async def execute_async(main: Main, args: tuple[Any, ...] = (), workers: int = 1
 
 def check_main(main: Main, workers: int) -> None:
     """Refuses what could only fail later."""
-    if not isinstance(workers, int) or workers < 1:
+    if workers < 1:
         raise ValueError(f"workers must be a positive integer, not {workers!r}")
     call = getattr(main, "__call__", None)  # noqa: B004
     target = getattr(main, "func", main)  # functools.partial

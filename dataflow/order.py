@@ -60,7 +60,7 @@ class Summary(Protocol):
 def less_equal(t: Time, u: Time) -> bool:
     """The partial order of time: may be False both ways round."""
     if isinstance(t, int):
-        return t <= u
+        return bool(t <= u)
     if isinstance(t, tuple):
         return len(t) == len(u) and all(map(less_equal, t, u))
     return bool(t.less_equal(u))

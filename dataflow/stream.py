@@ -163,9 +163,7 @@ class Stream(Generic[D]):
         """A generic operator with one input: see dataflow.builder.unary."""
         return builder.unary(self, name, make, **options)
 
-    def unary_notify(
-        self, name: str, on_batch: Any, on_notify: Any, *, pact: Pact | None = None
-    ) -> Stream[Any]:
+    def unary_notify(self, name: str, on_batch: Any, on_notify: Any, *, pact: Pact | None = None) -> Stream[Any]:
         """A generic operator that is notified of completed times: see dataflow.builder.unary_notify."""
         return builder.unary_notify(self, name, on_batch, on_notify, pact=pact)
 

@@ -151,12 +151,12 @@ class UserDomain(Domain):
     def __init__(self, cls: type) -> None:
         missing = [name for name in ("minimum", "less_equal") if not callable(getattr(cls, name, None))]
         missing += [name for name in ("__lt__", "__eq__") if getattr(cls, name) is getattr(object, name)]
-        missing += ["__hash__"] if cls.__hash__ is None else []
+        missing += ["__hash__"] if getattr(cls, "__hash__", None) is None else []
         if missing:
             raise ConstructionError(f"{cls.__name__} cannot be a timestamp: it lacks {', '.join(missing)}")
         self.cls: Any = cls
         self.name = cls.__name__
-        self.minimum = self.cls.minimum()
+        self.minimum: Time = self.cls.minimum()
         self.less_equal = lambda t, u: bool(t.less_equal(u))
 
     def check(self, time: Time) -> Time:

@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from dataflow.clock import Clock
 from dataflow.comm.messages import Finished, Message
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch
@@ -21,6 +22,7 @@ from dataflow.instance import Dataflow
 from dataflow.scope import Scope
 from dataflow.signal import Signal
 from dataflow.timestamp import Checked, domain_of
+
 
 class Worker:
     """One of `peers` workers that together run the same dataflows."""
@@ -30,7 +32,8 @@ class Worker:
         self.peers = peers
         self.debug = debug
         self.transport: Transport | None = None
-        self.signal = Signal()
+        self.signal = Signal()  # set when there is something to do
+        self.clock = Clock()
         self._mailbox: deque[Message | Finished] = deque()
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
@@ -101,6 +104,10 @@ class Worker:
         if not self._awake:
             self._awake = True
             self.signal.set()
+
+    def rest(self) -> None:
+        """Says that everything has been done: the next `wake` sets the signal."""
+        self._awake = False
 
     def post(self, message: Message | Finished) -> None:
         """Leaves a message for this worker (called by transports)."""
@@ -197,7 +204,7 @@ class Worker:
                 name = next((d.name for n, d in self._dataflows.items() if n >= count), f"dataflow {count}")
                 raise GraphMismatch(
                     f"worker {peer} finished after building {count} dataflows; worker {self.index} has built "
-                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows in the same order."
+                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows, in the same order."
                 )
         if self._main_returned and self._unbuilt:
             number, messages = next(iter(self._unbuilt.items()))
@@ -233,7 +240,7 @@ class Worker:
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
                 self.step_now()
-            self._awake = False  # nothing can have happened since the last look: this is one thread
+            self.rest()  # nothing can have happened since the last look: this is one thread
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:

@@ -75,7 +75,10 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
 }
 
 _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
-    (numbers.Number, hash),  # Fraction, Decimal, numpy's integers and floats (in this order before Enum: IntEnum == int)
+    (
+        numbers.Number,
+        hash,
+    ),  # Fraction, Decimal, numpy's integers and floats (in this order before Enum: IntEnum == int)
     (str, _hash_str),
     (bytes, _hash_bytes),
     (tuple, _hash_tuple),

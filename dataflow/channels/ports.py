@@ -147,4 +147,3 @@ class OutputPort:
         minimum = self.domain.minimum
         self.held[minimum] = self.held.get(minimum, 0) + 1
         return Capability(self, minimum)
-

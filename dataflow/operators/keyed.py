@@ -66,7 +66,10 @@ def aggregate(
 
 
 def reduce(
-    stream: Stream[Any], key: Callable[[Any], Any], function: Callable[[Any, list[Any]], Iterable[Any]], name: str = "reduce"
+    stream: Stream[Any],
+    key: Callable[[Any], Any],
+    function: Callable[[Any, list[Any]], Iterable[Any]],
+    name: str = "reduce",
 ) -> Stream[Any]:
     """For each key at each time, every item of `function(key, records)`, when the time is complete."""
     require_callable(key, name, "key")

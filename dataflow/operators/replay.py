@@ -128,7 +128,9 @@ class _Player:
         for held, capability in self._held.items():
             if order(held, time):
                 return capability
-        raise DataflowError(f"{self._name}: the capture is damaged: {time!r} comes after the frontier {list(self._held)!r}")
+        raise DataflowError(
+            f"{self._name}: the capture is damaged: {time!r} comes after the frontier {list(self._held)!r}"
+        )
 
 
 class EventWriter:

@@ -47,7 +47,9 @@ def filter(stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "fi
     return _batches(stream, name, lambda batch: [record for record in batch if predicate(record)])
 
 
-def inspect_batch(stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect_batch") -> Stream[Any]:
+def inspect_batch(
+    stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect_batch"
+) -> Stream[Any]:
     """Calls `function(time, batch)` for each batch, and passes it on."""
     require_callable(function, name, "function of a time and a batch")
 

@@ -48,7 +48,9 @@ def source(
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
     root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
     if scope.parent is not None or not (timed or isinstance(root, Integers)):
-        raise ConstructionError(f"{name} must be in the root of a dataflow; where times are not integers, use timed=True")
+        raise ConstructionError(
+            f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
+        )
     size = batch or (1 if isinstance(items, AsyncIterable) else 1024)
     epochs = _timed(items) if timed else _counted(items, size)
 
@@ -103,6 +105,7 @@ class _Source:
         self._ahead = ahead
         self._every = every
         self._name = name
+        self._clock = context.clock
         self._capability: Capability = context.capability()
         self._output: OutputPort = context.outputs[0]
         self._outstanding = Outstanding(scope.dataflow)
@@ -119,7 +122,7 @@ class _Source:
 
     async def _send_all(self) -> None:
         await self._outstanding.wait_built()
-        start = trio.current_time()
+        start = self._clock.now()
         slot = 0
         async for time, records in self._epochs:
             time = self._output.domain.check(time)
@@ -134,7 +137,7 @@ class _Source:
 
     async def _pace(self, start: float, slot: int) -> None:
         if self._every is not None:
-            await trio.sleep_until(start + slot * self._every)
+            await self._clock.sleep_until(start + slot * self._every)
         if len(self._sent) >= self._ahead:
             await self._outstanding.wait_passed(self._sent.popleft())
 

@@ -166,4 +166,6 @@ class Graph:
 
     def _refuse_if_frozen(self) -> None:
         if self.frozen:
-            raise ConstructionError("this dataflow is complete: add operators inside its `with worker.dataflow()` block")
+            raise ConstructionError(
+                "this dataflow is complete: add operators inside its `with worker.dataflow()` block"
+            )

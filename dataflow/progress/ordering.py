@@ -39,7 +39,9 @@ def propagation_order(graph: Graph, locations: list[Location]) -> tuple[dict[Loc
     return ranks, acyclic
 
 
-def _decompose(graph: Graph, hops: Hops, within: list[Location], level: int, ranks: dict[Location, tuple[int, ...]]) -> None:
+def _decompose(
+    graph: Graph, hops: Hops, within: list[Location], level: int, ranks: dict[Location, tuple[int, ...]]
+) -> None:
     inside = set(within)
     still = {
         start: [e for e, path in hops[start] if e in inside and not (path is not None and path.advances(level))]
@@ -109,7 +111,7 @@ def components(nodes: list[Location], edges: dict[Location, list[Location]]) -> 
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[here])
                 if low[here] == order[here]:
-                    component = []
+                    component: list[Location] = []
                     while not component or component[-1] != here:
                         component.append(stack.pop())
                         on_stack.discard(component[-1])

@@ -118,6 +118,18 @@ def test_a_cycle_two_levels_down_needs_its_own_level_or_an_outer_one() -> None:
                 graph.freeze()
 
 
+def test_an_operator_that_leaves_and_enters_at_once_forgets_what_the_loop_advanced() -> None:
+    """(t, u) -> (t, u + 1) -> (t, 0): one round of the loop gains a level, and the same round starts it afresh."""
+    restart = paths.leave(INNER).followed_by(paths.enter(ROOT, ROUND))
+    assert restart is not None
+    graph = Graph()
+    loop = [bridge(graph, "feedback", paths.advance(INNER, (0, 1))), bridge(graph, "restart", restart)]
+    chain(graph, *loop, loop[0])
+    assert oracle.has_unadvanced_cycle(graph)
+    with pytest.raises(ConstructionError):
+        graph.freeze()
+
+
 # ------------------------------------------------------------------------------------------------ cycles that are allowed
 
 
@@ -213,6 +225,20 @@ def test_a_summary_must_fit_the_scopes_it_joins() -> None:
     with pytest.raises(ConstructionError, match="bad: the summary from input 0 to output 0 does not fit"):
         graph.add_node("bad", [ROOT], [INNER], {(0, 0): paths.identity(ROOT)})
     assert graph.nodes == []
+
+
+def test_ports_that_are_not_there_are_refused() -> None:
+    graph = Graph()
+    same = paths.identity(ROOT)
+    for port in (1, -1):
+        with pytest.raises(ConstructionError):
+            graph.add_node("initial", [ROOT], [ROOT], {}, [port])
+        with pytest.raises(ConstructionError):
+            graph.add_node("connection", [ROOT], [ROOT], {(0, port): same})
+    graph.add_node("good", [ROOT], [ROOT], {(0, 0): same})
+    for source, target in ((Source(0, 1), Target(0, 0)), (Source(0, -1), Target(0, 0)), (Source(0, 0), Target(7, 0))):
+        with pytest.raises(ConstructionError):
+            graph.add_edge(source, target)
 
 
 def test_a_frozen_graph_takes_nothing_more() -> None:

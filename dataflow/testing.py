@@ -1,0 +1,206 @@
+"""N workers in one process under a seeded scheduler and a virtual clock: every interleaving is a seed.
+
+`simulate(main, workers=3, seed=7)` does what `dataflow.execute` does, but one small thing at a time, in an order that the seed
+chooses: the step of one operator on one worker, one worker's flush of its progress, one worker's look at what it has heard,
+the delivery of one message. Progress of one worker reaches another in order; everything else may overtake. The same
+seed gives the same run, turn by turn; a failure says its seed.
+
+Programs may wait for the engine, for memory and for trio's clock, which jumps ahead when nothing else can happen. Waiting for
+real I/O is not for simulations: it is reported as `Stuck`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import trio
+import trio.testing
+
+from dataflow.clock import Clock
+from dataflow.comm.messages import Data, Finished, Message
+from dataflow.errors import Stuck
+from dataflow.execute import Main, check_main, unwrap
+from dataflow.signal import Signal
+from dataflow.worker import Worker
+
+Turn = tuple[str, ...]
+
+
+def simulate(
+    main: Main,
+    *args: Any,
+    workers: int = 2,
+    seed: int = 0,
+    debug: bool = False,
+    trace: list[Turn] | None = None,
+    turns: int = 1_000_000,
+) -> list[Any]:
+    """Runs a program under the seeded scheduler; returns what each main returned.
+
+    `trace` collects every turn. More than `turns` turns are taken for a computation that does not end.
+    """
+    check_main(main, workers)
+    simulation = Simulation(workers, seed, debug, trace, turns)
+    # trio chooses at random between tasks that can run; its generator is the only chance left that is not ours.
+    chance = trio._core._run._r
+    state = chance.getstate()
+    chance.seed(seed)
+    try:
+        return trio.run(simulation.run, main, args, clock=trio.testing.MockClock(autojump_threshold=0))
+    except BaseException as error:
+        cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
+        cause.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
+        raise cause from None
+    finally:
+        chance.setstate(state)
+
+
+class Simulation:
+    """The scheduler: knows every worker and every message on its way, and does one thing at a time."""
+
+    def __init__(self, workers: int, seed: int, debug: bool, trace: list[Turn] | None, turns: int) -> None:
+        self._random = random.Random(seed)
+        self._network = _Network()
+        self._signal = Signal()
+        self._workers = [Worker(index, workers, debug) for index in range(workers)]
+        self._trace = trace
+        self._limit = turns
+        self._running = workers
+        self.turn = 0
+        clock = _UniqueClock()
+        for worker in self._workers:
+            worker.transport, worker.signal, worker.clock = self._network, self._signal, clock
+
+    async def run(self, main: Main, args: tuple[Any, ...]) -> list[Any]:
+        """Runs every worker's main, and the scheduler beside them."""
+        results: list[Any] = [None] * len(self._workers)
+
+        async def run_worker(worker: Worker) -> None:
+            async with worker.running():
+                results[worker.index] = await worker.run_main(main, *args)
+            self._running -= 1
+            self._signal.set()
+
+        async with trio.open_nursery() as nursery:
+            for worker in self._workers:
+                nursery.start_soon(run_worker, worker)
+            await self._schedule()
+        return results
+
+    async def _schedule(self) -> None:
+        while True:
+            choices = self._choices()
+            if not choices:
+                if not await self._idle():
+                    return
+            else:
+                label, action = self._random.choice(choices)
+                self._count(label)
+                action()
+                if self._random.random() < 0.25:
+                    await trio.lowlevel.checkpoint()  # the mains get a turn
+
+    def _count(self, label: Turn) -> None:
+        self.turn += 1
+        if self._trace is not None:
+            self._trace.append(label)
+        if self.turn > self._limit:
+            raise Stuck(f"still running after {self._limit} turns\n" + self._explain())
+
+    def _choices(self) -> list[tuple[Turn, Callable[[], None]]]:
+        """Everything that could happen next."""
+        choices: list[tuple[Turn, Callable[[], None]]] = []
+        for worker in self._workers:
+            choices += _worker_choices(worker)
+        choices += [(label, self._delivery(label)) for label in self._network.waiting()]
+        return choices
+
+    def _delivery(self, label: Turn) -> Callable[[], None]:
+        def deliver() -> None:
+            to, message = self._network.take(label, self._random)
+            self._workers[to].deliver(message)
+            self._workers[to].retire()
+
+        return deliver
+
+    async def _idle(self) -> bool:
+        """Nothing can happen until some main or timer goes on. False when all mains have returned."""
+        for worker in self._workers:
+            worker.retire()
+            worker.rest()
+        await trio.testing.wait_all_tasks_blocked()
+        if self._running == 0:
+            return False
+        if self._choices():
+            return True
+        patience = trio.lowlevel.current_statistics().seconds_to_next_deadline
+        if patience == inf:
+            raise Stuck("nothing can happen any more, and not every worker is done\n" + self._explain())
+        with trio.move_on_after(patience):
+            await self._signal.wait()
+        return True
+
+    def _explain(self) -> str:
+        return "\n".join(worker.explain() for worker in self._workers)
+
+
+def _worker_choices(worker: Worker) -> list[tuple[Turn, Callable[[], None]]]:
+    def then_retire(action: Callable[[], None]) -> Callable[[], None]:
+        def act() -> None:
+            action()
+            worker.retire()
+
+        return act
+
+    choices: list[tuple[Turn, Callable[[], None]]] = []
+    for dataflow in worker.dataflows:
+        where = (f"worker {worker.index}", dataflow.name)
+        for number in dataflow.runnable:
+            run = then_retire(lambda d=dataflow, n=number: d.run_only(n))  # type: ignore[misc]
+            choices.append((("run", *where, dataflow.operators[number].label), run))
+        if dataflow.outbox.pending:
+            choices.append((("flush", *where), then_retire(dataflow.flush)))
+        if dataflow.unsettled:
+            choices.append((("settle", *where), then_retire(dataflow.settle)))
+    return choices
+
+
+class _Network:
+    """Messages on their way, in lanes. Progress keeps its order between two workers; data does not."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Turn, tuple[int, deque[Message | Finished]]] = {}
+
+    def send(self, to: int, message: Message | Finished) -> None:
+        """Puts a message on its way."""
+        kind = f"channel {message.channel}" if isinstance(message, Data) else "progress"
+        label = ("deliver", f"from worker {message.sender}", f"to worker {to}", kind)
+        if label not in self._lanes:
+            self._lanes[label] = (to, deque())
+        self._lanes[label][1].append(message)
+
+    def waiting(self) -> list[Turn]:
+        """The lanes on which something could arrive."""
+        return [label for label, (_, lane) in self._lanes.items() if lane]
+
+    def take(self, label: Turn, chance: random.Random) -> tuple[int, Message | Finished]:
+        """The next message of a lane: the first, or any if it is a lane for data."""
+        to, lane = self._lanes[label]
+        if label[-1] != "progress":
+            lane.rotate(-chance.randrange(len(lane)))
+        return to, lane.popleft()
+
+
+class _UniqueClock(Clock):
+    """No two sleepers wake at the same instant, so that trio has no choice in whom to wake first."""
+
+    def __init__(self) -> None:
+        self._sleepers = 0
+
+    async def sleep_until(self, deadline: float) -> None:
+        self._sleepers += 1
+        await trio.sleep_until(deadline + self._sleepers * 1e-9)
