@@ -16,7 +16,8 @@ Where things are:
 - `progress/`: which times may still arrive where. Pure; no I/O.
 - `capability`, `notificator`, `builder`, `operator`: what operators are made of (`dataflow.lowlevel` collects it).
 - `channels/`: how batches get from output to input. `operators/`: the operators.
-- `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running it.
+- `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
+  it.
 - `comm/`: how workers reach each other. `explain`: why nothing happens. `testing`: every interleaving is a seed.
 """
 

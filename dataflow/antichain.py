@@ -1,8 +1,8 @@
 """Antichains: sets of mutually incomparable times, which is what a frontier is.
 
-`Antichain` is the plain set. `MutableAntichain` maintains the minimal elements of a multiset under insertions and removals;
-counts may be negative for a while, as they are when a worker hears that a message was consumed before it hears that the
-message was sent.
+`Antichain` is the plain set. `MutableAntichain` maintains the minimal elements of a multiset under insertions and
+removals; counts may be negative for a while, as they are when a worker hears that a message was consumed before it
+hears that the message was sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Building operators: the n-ary builder, and `unary` and `binary` on top of it. All other operators stand on these.
 
-An operator is made from a function `make(context)` that returns its step. The step is called when a message has arrived, when
-an input frontier has moved (if the operator asked to watch it), or when it was activated:
+An operator is made from a function `make(context)` that returns its step. The step is called when a message has
+arrived, when an input frontier has moved (if the operator asked to watch it), or when it was activated:
 
     def make(context):
         totals = {}

@@ -1,8 +1,8 @@
 """Capabilities: the right to send at a time, made and ended visibly.
 
-A capability belongs to one output of one operator on one worker. It is an ordinary value: it can be kept, cloned, delayed
-(a new one, later), downgraded (this one, later) and dropped. While it exists, no frontier downstream passes its time. It
-never ends by itself: progress must not wait for the garbage collector.
+A capability belongs to one output of one operator on one worker. It is an ordinary value: it can be kept, cloned,
+delayed (a new one, later), downgraded (this one, later) and dropped. While it exists, no frontier downstream passes
+its time. It never ends by itself: progress must not wait for the garbage collector.
 
     with capability.delayed(close) as later: ...        # dropped at the end of the block
     notificator.notify_at(capability)                   # or given to somebody who will drop it

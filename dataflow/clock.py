@@ -1,4 +1,5 @@
-"""The worker's clock: trio's, real or virtual. A simulation may replace it to make simultaneous wake-ups deterministic."""
+"""The worker's clock: trio's, real or virtual. A simulation may replace it to make simultaneous wake-ups
+deterministic."""
 
 from __future__ import annotations
 

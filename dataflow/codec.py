@@ -1,7 +1,7 @@
 """Plain data as bytes, and back, with its types: msgpack, extended by what it loses.
 
-No code is ever run by decoding. msgpack knows None, bool, int, float, str, bytes, lists and dictionaries; tuples, sets and integers
-beyond 64 bits are added here, so that they come back as what they were.
+No code is ever run by decoding. msgpack knows None, bool, int, float, str, bytes, lists and dictionaries; tuples,
+sets and integers beyond 64 bits are added here, so that they come back as what they were.
 
 >>> decode(encode((1, [2.5, "x"], {3: (4, 2**80)}, {5})))
 (1, [2.5, 'x'], {3: (4, 1208925819614629174706176)}, {5})

@@ -1,7 +1,8 @@
 """Every error that a user of the engine can cause, in one place.
 
-Each message says what was done and what to do instead. All of them derive from `DataflowError`, so that a program can tell
-the engine's complaints from its own exceptions, which the engine passes on unchanged (with a note that names the operator).
+Each message says what was done and what to do instead. All of them derive from `DataflowError`, so that a program can
+tell the engine's complaints from its own exceptions, which the engine passes on unchanged (with a note that names the
+operator).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running a program: `execute(main, workers=N)`.
 
-All workers live in one trio loop of one process. Whatever goes wrong on one of them ends all of them, and comes out as the
-exception that it was, with notes that say on which worker and in which operator.
+All workers live in one trio loop of one process. Whatever goes wrong on one of them ends all of them, and comes out
+as the exception that it was, with notes that say on which worker and in which operator.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One dataflow on one worker: its operators, its tracker, and what goes round between them.
 
-The life of a change: an operator's step takes and gives messages and handles capabilities, all of which is gathered in the outbox;
-`flush` says it to every worker; `hear` keeps what this worker and others have said; `settle` applies it to the tracker and
-activates whoever watches a frontier that moved. `step` does all of this until nothing is left to do. The seeded
-scheduler of `dataflow.testing` calls the same pieces in any other order.
+The life of a change: an operator's step takes and gives messages and handles capabilities, all of which is gathered
+in the outbox; `flush` says it to every worker; `hear` keeps what this worker and others have said; `settle` applies
+it to the tracker and activates whoever watches a frontier that moved. `step` does all of this until nothing is left
+to do. The seeded scheduler of `dataflow.testing` calls the same pieces in any other order.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Notificator:
     """Holds capabilities until no input of its operator can deliver their times any more.
 
-    Iterating yields the capabilities that are due, in the total order of their times; each is dropped when the loop goes
-    on, unless it was dropped or handed back (`notify_at`) before. One capability is held per distinct time.
+    Iterating yields the capabilities that are due, in the total order of their times; each is dropped when the loop
+    goes on, unless it was dropped or handed back (`notify_at`) before. One capability is held per distinct time.
 
     Costs, with n pending times: `notify_at` O(log n); iterating O(log n) for each that is due, and O(n) more per round
     where times are only partially ordered.

@@ -1,7 +1,7 @@
 """The partial order of time, and what a user's own timestamp type must supply.
 
-Two orders, two spellings: `less_equal(t, u)` is the partial order, for reasoning about progress; `t < u` is any total order
-that extends it, for heaps and sorting only. A tuple is a product and is compared component by component:
+Two orders, two spellings: `less_equal(t, u)` is the partial order, for reasoning about progress; `t < u` is any total
+order that extends it, for heaps and sorting only. A tuple is a product and is compared component by component:
 
 >>> less_equal(3, 5), less_equal((1, 7), (2, 0)), less_equal((1, 0), (2, 0))
 (True, False, True)

@@ -56,8 +56,8 @@ class Scope:
     ) -> Stream[Any]:
         """The records of an iterable or asynchronous iterable, `batch` of them at each time 0, 1, 2, ...
 
-        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds. With `timed`,
-        items are (time, records) pairs in the order of their times.
+        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds. With
+        `timed`, items are (time, records) pairs in the order of their times.
         """
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 

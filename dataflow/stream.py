@@ -1,4 +1,5 @@
-"""Streams: what operators are applied to. Each method adds an operator to the dataflow and returns what comes out of it.
+"""Streams: what operators are applied to. Each method adds an operator to the dataflow and returns what comes out of
+it.
 
 The methods are the operators of `dataflow.operators`; the documentation of each is there.
 """
@@ -98,7 +99,8 @@ class Stream(Generic[D]):
         emit: Callable[[Any, Any], Any] | None = None,
         name: str = "aggregate",
     ) -> Stream[Any]:
-        """For each key at each time, `initial()` folded over its records; `emit(key, state)`, or (key, state), comes out."""
+        """For each key at each time, `initial()` folded over its records; `emit(key, state)`, or (key, state), comes
+        out."""
         return keyed.aggregate(self, key, initial, fold, emit, name)
 
     def reduce(

@@ -1,12 +1,12 @@
 """N workers in one process under a seeded scheduler and a virtual clock: every interleaving is a seed.
 
-`simulate(main, workers=3, seed=7)` does what `dataflow.execute` does, but one small thing at a time, in an order that the seed
-chooses: the step of one operator on one worker, one worker's flush of its progress, one worker's look at what it has heard,
-the delivery of one message. Progress of one worker reaches another in order; everything else may overtake. The same
-seed gives the same run, turn by turn; a failure says its seed.
+`simulate(main, workers=3, seed=7)` does what `dataflow.execute` does, but one small thing at a time, in an order that
+the seed chooses: the step of one operator on one worker, one worker's flush of its progress, one worker's look at
+what it has heard, the delivery of one message. Progress of one worker reaches another in order; everything else may
+overtake. The same seed gives the same run, turn by turn; a failure says its seed.
 
-Programs may wait for the engine, for memory and for trio's clock, which jumps ahead when nothing else can happen. Waiting for
-real I/O is not for simulations: it is reported as `Stuck`.
+Programs may wait for the engine, for memory and for trio's clock, which jumps ahead when nothing else can happen.
+Waiting for real I/O is not for simulations: it is reported as `Stuck`.
 """
 
 from __future__ import annotations

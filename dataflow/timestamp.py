@@ -1,8 +1,8 @@
 """Time domains: the operations of one type of timestamp, gathered in one value.
 
-A scope knows its domain, and everything that compares or advances times does so through it. `Integers` is the usual one;
-`Product` pairs several; `UserDomain` wraps a user's class; `Checked` wraps any of them and verifies the laws on every time
-that it meets (debug mode).
+A scope knows its domain, and everything that compares or advances times does so through it. `Integers` is the usual
+one; `Product` pairs several; `UserDomain` wraps a user's class; `Checked` wraps any of them and verifies the laws on
+every time that it meets (debug mode).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class UserDomain(Domain):
     total = False
     identity = IDENTITY
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls: Any) -> None:
         missing = [name for name in ("minimum", "less_equal") if not callable(getattr(cls, name, None))]
         missing += [name for name in ("__lt__", "__eq__") if getattr(cls, name) is getattr(object, name)]
         missing += ["__hash__"] if getattr(cls, "__hash__", None) is None else []
@@ -156,7 +156,7 @@ class UserDomain(Domain):
             raise ConstructionError(f"{cls.__name__} cannot be a timestamp: it lacks {', '.join(missing)}")
         self.cls: Any = cls
         self.name = cls.__name__
-        self.minimum: Time = self.cls.minimum()
+        self.minimum = self.cls.minimum()
         self.less_equal = lambda t, u: bool(t.less_equal(u))
 
     def check(self, time: Time) -> Time:
@@ -187,8 +187,9 @@ class UserDomain(Domain):
 class Checked(Domain):
     """A domain that verifies the laws of its order on the times that pass through it (debug mode).
 
-    Each new time is compared with the last `window` distinct ones: reflexive, antisymmetric, transitive, extended by `<`,
-    above the minimum, equal times hash alike; summaries strictly advance and are monotone. Cost: O(window^2) per new time.
+    Each new time is compared with the last `window` distinct ones: reflexive, antisymmetric, transitive, extended by
+    `<`, above the minimum, equal times hash alike; summaries strictly advance and are monotone. Cost: O(window^2) per
+    new time.
     """
 
     def __init__(self, domain: Domain, window: int = 8) -> None:

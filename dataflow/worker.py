@@ -1,8 +1,8 @@
 """The worker: one trio loop's share of every dataflow.
 
-A worker steps its dataflows when something has happened (an input, a message, an activation) and sleeps otherwise. Whatever
-happens ends in `wake`; the pump, a task of its own, does the rest. All of a worker runs in one thread, and only operators'
-steps and main touch it, so nothing here needs a lock.
+A worker steps its dataflows when something has happened (an input, a message, an activation) and sleeps otherwise.
+Whatever happens ends in `wake`; the pump, a task of its own, does the rest. All of a worker runs in one thread, and
+only operators' steps and main touch it, so nothing here needs a lock.
 """
 
 from __future__ import annotations
@@ -204,7 +204,8 @@ class Worker:
                 name = next((d.name for n, d in self._dataflows.items() if n >= count), f"dataflow {count}")
                 raise GraphMismatch(
                     f"worker {peer} finished after building {count} dataflows; worker {self.index} has built "
-                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows, in the same order."
+                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows, "
+                    "in the same order."
                 )
         if self._main_returned and self._unbuilt:
             number, messages = next(iter(self._unbuilt.items()))

@@ -1,7 +1,8 @@
 """Hashes of keys that are alike in every process and on every host.
 
-Python's own `hash` is salted for strings, so two processes would route one key to two workers. Numbers are safe: their hash is
-defined by their value, and equal numbers of different types hash alike, as keys that are equal must.
+Python's own `hash` is salted for strings, so two processes would route one key to two workers. Keys that are equal hash
+alike, whatever their types: 1, 1.0, True and numpy's 1 are one key. An integer is its own hash, so that the most
+frequent key costs nothing; a hash may therefore be negative or large, and is used modulo something.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ _PRIME = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: consecutive integers end far
 
 
 def stable_hash(key: Any) -> int:
-    """A non-negative hash of 64 bits, the same in every process; equal keys hash alike.
+    """An integer, the same in every process; equal keys hash alike.
 
-    >>> stable_hash(3), stable_hash(3.0), stable_hash(True) == stable_hash(1)
-    (3, 3, True)
+    >>> stable_hash(3), stable_hash(3.0), stable_hash(True)
+    (3, 3, 1)
     >>> stable_hash("fox"), stable_hash(("fox", 1)) == stable_hash(("fox", 1.0))
-    (3562863110, True)
+    (262201574, True)
     """
     hasher = _HASHERS.get(type(key))
     if hasher is None:
         hasher = _find_hasher(key)
-    return hasher(key) & _MASK
+    return hasher(key)
 
 
 def _hash_tuple(key: tuple[Any, ...]) -> int:
     total = len(key)
     for item in key:
         total = ((total ^ stable_hash(item)) * _PRIME + 1) & _MASK
-    return total
+    return total >> 16  # the low bits of a product are the weak ones, and modulo looks at them
 
 
 def _hash_frozenset(key: frozenset[Any]) -> int:
-    return sum(stable_hash(item) * _PRIME for item in key)  # a sum: sets have no order
+    return sum(_hash_tuple((item,)) for item in key) & _MASK  # a sum: sets have no order
 
 
 def _hash_bytes(key: bytes) -> int:
@@ -53,10 +54,25 @@ def _hash_str(key: str) -> int:
     return zlib.crc32(key.encode("utf-8", "surrogatepass"))
 
 
+def _hash_float(key: float) -> int:
+    if key.is_integer():
+        return int(key)
+    return hash(key) if key == key else 0  # not-a-number hashes by identity
+
+
+def _hash_number(key: Any) -> int:
+    """Fraction, Decimal, complex, numpy's numbers: a whole number hashes as the integer that it is equal to."""
+    try:
+        whole = int(key)
+    except (TypeError, ValueError, OverflowError):
+        return hash(key) if key == key else 0
+    return whole if whole == key else hash(key)
+
+
 def _hash_datetime(key: datetime.datetime) -> int:
     if key.tzinfo is None:
         return _hash_str(key.isoformat())
-    return hash(key.timestamp())  # equal instants in different zones are equal keys
+    return _hash_float(key.timestamp())  # equal instants in different zones are equal keys
 
 
 def _hash_enum(key: enum.Enum) -> int:
@@ -64,9 +80,9 @@ def _hash_enum(key: enum.Enum) -> int:
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
-    int: hash,
-    bool: hash,
-    float: hash,
+    int: int,
+    bool: int,
+    float: _hash_float,
     str: _hash_str,
     bytes: _hash_bytes,
     tuple: _hash_tuple,
@@ -75,10 +91,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
 }
 
 _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
-    (
-        numbers.Number,
-        hash,
-    ),  # Fraction, Decimal, numpy's integers and floats (in this order before Enum: IntEnum == int)
+    (numbers.Number, _hash_number),  # before Enum: the members of an IntEnum are equal to integers
     (str, _hash_str),
     (bytes, _hash_bytes),
     (tuple, _hash_tuple),
@@ -86,7 +99,7 @@ _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (enum.Enum, _hash_enum),
     (datetime.datetime, _hash_datetime),
     (datetime.date, lambda d: d.toordinal()),
-    (uuid.UUID, lambda u: hash(u.int)),
+    (uuid.UUID, lambda u: int(u.int)),
 )
 
 

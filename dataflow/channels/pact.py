@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dataflow.channels.hashing import _HASHERS, _MASK, stable_hash
+from dataflow.channels.hashing import stable_hash
 from dataflow.errors import ConstructionError
 
 Batch = Sequence[Any]
@@ -49,12 +49,10 @@ class Exchange(Pact):
         key = self.key
         parts: list[list[Any]] = [[] for _ in range(peers)]
         appends = [part.append for part in parts]
-        hashers, mask = _HASHERS, _MASK
         for record in batch:
             k = key(record)
-            # The common types are hashed here: a call of stable_hash per record would double the cost of an exchange.
-            hasher = hashers.get(type(k), stable_hash)
-            appends[(hasher(k) & mask) % peers](record)
+            # An integer is its own hash: not calling stable_hash halves the cost of an exchange.
+            appends[(k if type(k) is int else stable_hash(k)) % peers](record)
         return parts
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """Carries messages between workers.
 
-    Messages from one worker to another arrive once each; Hello, Progress, Dropped and Finished in the order in which they
-    were sent. Data may overtake and be overtaken. `send` does not wait, and never calls into the receiving worker
-    directly: it leaves the message where that worker will look, and wakes it.
+    Messages from one worker to another arrive once each; Hello, Progress, Dropped and Finished in the order in which
+    they were sent. Data may overtake and be overtaken. `send` does not wait, and never calls into the receiving
+    worker directly: it leaves the message where that worker will look, and wakes it.
     """
 
     def send(self, to: int, message: Message | Finished) -> None:

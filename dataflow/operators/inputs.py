@@ -1,4 +1,5 @@
-"""Inputs: records from main. An input is an operator without inputs of its own, and a handle that holds its capability."""
+"""Inputs: records from main. An input is an operator without inputs of its own, and a handle that holds its
+capability."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class _Entry:
 
 
 class InputHandle(_Entry):
-    """Feeds an input. Its time starts at the minimum and only goes forward; what is before it is promised not to come."""
+    """Feeds an input. Its time starts at the minimum and only goes forward; what is before it is promised not to
+    come."""
 
     @property
     def time(self) -> Time:

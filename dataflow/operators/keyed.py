@@ -23,7 +23,8 @@ def _gather(
     absorb: Callable[[dict[Any, Any], Any], None],
     emit: Callable[[dict[Any, Any]], list[Any]],
 ) -> Stream[Any]:
-    """One dictionary per time: `absorb(dictionary, batch)` as batches arrive, `emit(dictionary)` when the time is complete."""
+    """One dictionary per time: `absorb(dictionary, batch)` as batches arrive, `emit(dictionary)` when the time is
+    complete."""
     states: dict[Time, dict[Any, Any]] = {}
 
     def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
@@ -88,7 +89,8 @@ def reduce(
 def count(stream: Stream[Any], key: Callable[[Any], Any] | None = None, name: str = "count") -> Stream[Any]:
     """(key, number of records) for each key at each time; without a key, the number of records at each time.
 
-    The latter comes out on worker 0, after each worker has counted its own records. A time without records has no count.
+    The latter comes out on worker 0, after each worker has counted its own records. A time without records has no
+    count.
     """
     if key is not None:
         return aggregate(stream, key, int, lambda n, _: n + 1, name=name)

@@ -1,7 +1,7 @@
 """Nested scopes and loops.
 
-A loop is a feedback operator, whose records come out later than they went in. In a nested scope "later" is counted in rounds
-that nobody outside sees, so a loop inside one epoch of the outside can go round as often as it needs to.
+A loop is a feedback operator, whose records come out later than they went in. In a nested scope "later" is counted in
+rounds that nobody outside sees, so a loop inside one epoch of the outside can go round as often as it needs to.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def feedback(scope: Scope, summary: Any, name: str) -> tuple[LoopHandle, Stream[
 def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
     """Sends records round `body` until none are left.
 
-    `body(inner)` gets the stream's records and those that come round, and returns two streams: what goes round again, and
-    what leaves. If it returns one, its records do both. Other streams are brought in with `enter(inner.scope)`.
+    `body(inner)` gets the stream's records and those that come round, and returns two streams: what goes round again,
+    and what leaves. If it returns one, its records do both. Other streams are brought in with `enter(inner.scope)`.
 
         def body(numbers):
             return numbers.filter(lambda n: n > 1).map(halve), numbers.filter(lambda n: n == 1)

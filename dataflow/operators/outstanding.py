@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Outstanding:
-    """Asks whether a time of the root is complete everywhere: past the frontiers of all the places where streams end."""
+    """Asks whether a time of the root is complete everywhere: past the frontiers of all the places where streams
+    end."""
 
     def __init__(self, dataflow: Dataflow) -> None:
         self._dataflow = dataflow

@@ -1,7 +1,8 @@
 """Capture and replay: everything that happens on a stream, written down, and done again.
 
-A capture is a list of events: records at a time, and changes of the frontier. Captured streams can be replayed in another
-dataflow, later, and on another number of workers: a worker may replay any number of them, but each must be replayed once.
+A capture is a list of events: records at a time, and changes of the frontier. Captured streams can be replayed in
+another dataflow, later, and on another number of workers: a worker may replay any number of them, but each must be
+replayed once.
 """
 
 from __future__ import annotations

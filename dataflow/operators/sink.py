@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:
     """Calls `write(time, batch)` for each batch; if it is a coroutine function, awaits it, one batch after the other.
 
-    The stream that is returned carries no records. Its frontier says what has been written: a capability is kept for each
-    batch until its write is done, so a probe behind a sink waits for the outside, and so does the end of the worker.
+    The stream that is returned carries no records. Its frontier says what has been written: a capability is kept for
+    each batch until its write is done, so a probe behind a sink waits for the outside, and so does the end of the
+    worker.
     """
     require_callable(write, name, "function of a time and a batch")
     if inspect.iscoroutinefunction(write) or inspect.iscoroutinefunction(getattr(write, "__call__", None)):  # noqa: B004

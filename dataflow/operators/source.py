@@ -35,11 +35,12 @@ def source(
 ) -> Stream[Any]:
     """The records of an iterable (or of what a function without arguments returns), on this worker.
 
-    `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one for an asynchronous iterable, which may make
-    us wait for the next. With `timed`, items are (time, records) pairs, each time at or after the one before.
+    `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one for an asynchronous iterable, which
+    may make us wait for the next. With `timed`, items are (time, records) pairs, each time at or after the one
+    before.
 
-    `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source starts
-    a new time each so many seconds, and catches up when it is late.
+    `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source
+    starts a new time each so many seconds, and catches up when it is late.
     """
     items = records() if callable(records) else records
     if not isinstance(items, Iterable | AsyncIterable):

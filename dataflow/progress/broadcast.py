@@ -1,8 +1,8 @@
 """How workers tell each other of their progress: atomic batches, in order per sender.
 
-A worker gathers every change that it makes to the counts of pointstamps; now and then it says all of them at once, to every
-worker, itself included. Three rules make that safe under any delay between senders (docs/internals/progress.md has the
-argument):
+A worker gathers every change that it makes to the counts of pointstamps; now and then it says all of them at once, to
+every worker, itself included. Three rules make that safe under any delay between senders (docs/internals/progress.md
+has the argument):
 
 1. a batch is applied as a whole or not at all;
 2. batches of one sender are applied in the order in which they were sent, none twice and none left out;

@@ -1,8 +1,8 @@
 """The dataflow graph as progress tracking sees it: nodes with ports, edges, and what nodes do to times.
 
-A location is one end of an edge: `Source(node, port)` is where a node's output leaves, `Target(node, port)` where a node's
-input arrives. Messages in flight are counted at targets, capabilities at sources. Times flow along edges (unchanged) and
-through nodes (under the path summary of that input and output).
+A location is one end of an edge: `Source(node, port)` is where a node's output leaves, `Target(node, port)` where a
+node's input arrives. Messages in flight are counted at targets, capabilities at sources. Times flow along edges
+(unchanged) and through nodes (under the path summary of that input and output).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Node:
 class Graph:
     """Nodes and edges, added one by one; then `freeze`, after which the locations have fixed indices.
 
-    Locations are numbered so that times flow from smaller to greater indices wherever that is possible (see `ordering`).
+    Locations are numbered so that times flow from smaller to greater indices wherever that is possible (see
+    `ordering`).
     """
 
     def __init__(self) -> None:

@@ -1,14 +1,14 @@
 """In which order changes propagate, and which cycles are refused: two answers of one decomposition.
 
-At level 0 take away every hop that advances level 0. What still lies on a cycle must be advanced at a deeper level, so it must
-lie wholly inside nested scopes; a location at depth 0 on such a cycle proves that time does not advance. The strongly
-connected components, in topological order, give each location its position at level 0; inside each component the same is
-done for level 1, and so on.
+At level 0 take away every hop that advances level 0. What still lies on a cycle must be advanced at a deeper level,
+so it must lie wholly inside nested scopes; a location at depth 0 on such a cycle proves that time does not advance.
+The strongly connected components, in topological order, give each location its position at level 0; inside each
+component the same is done for level 1, and so on.
 
-A change of time (t0, t1, ...) at a location with positions (p0, p1, ...) is then processed in the order of the interleaved
-key (t0, p0, t1, p1, ...). Every hop increases that key: it advances the time of some level, keeping what comes before it
-in the key, or it leads to a later component at a level before which nothing changed. So a pass in the order of keys
-meets each (location, time) at most once, and terminates.
+A change of time (t0, t1, ...) at a location with positions (p0, p1, ...) is then processed in the order of the
+interleaved key (t0, p0, t1, p1, ...). Every hop increases that key: it advances the time of some level, keeping what
+comes before it in the key, or it leads to a later component at a level before which nothing changed. So a pass in the
+order of keys meets each (location, time) at most once, and terminates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def propagation_order(graph: Graph, locations: list[Location]) -> tuple[dict[Loc
     hops: Hops = {location: [] for location in locations}
     for start, end, path in graph.hops():
         hops[start].append((end, path))
-    ranks: dict[Location, tuple[int, ...]] = {location: () for location in locations}
+    ranks: dict[Location, tuple[int, ...]] = dict.fromkeys(locations, ())
     _decompose(graph, hops, locations, 0, ranks)
     acyclic = all(
         len(component) == 1 for component in components(locations, {n: [e for e, _ in out] for n, out in hops.items()})
@@ -82,7 +82,8 @@ def _names(graph: Graph, path: Iterable[Location]) -> tuple[str, ...]:
 
 
 def components(nodes: list[Location], edges: dict[Location, list[Location]]) -> list[list[Location]]:
-    """The strongly connected components in topological order (Tarjan's algorithm, without recursion). O(nodes + edges)."""
+    """The strongly connected components in topological order (Tarjan's algorithm, without recursion). O(nodes +
+    edges)."""
     order: dict[Location, int] = {}
     low: dict[Location, int] = {}
     stack: list[Location] = []

@@ -1,8 +1,8 @@
 """Path summaries: what becomes of a time between two places of the graph.
 
-Scopes nest, and a time in a scope at depth d has d + 1 levels: the dataflow's own time, then one per scope. A bare time
-stands for one level, a tuple for more. Along a path some outer levels are kept, each under a summary of its own domain, and
-what was entered on the way starts afresh. So every path, however long, has the form
+Scopes nest, and a time in a scope at depth d has d + 1 levels: the dataflow's own time, then one per scope. A bare
+time stands for one level, a tuple for more. Along a path some outer levels are kept, each under a summary of its own
+domain, and what was entered on the way starts afresh. So every path, however long, has the form
 
     kept: one summary for each of the outer levels that survive       fresh: the times of the levels entered since
 

@@ -1,7 +1,7 @@
 """Could-result-in, spelled out: the path summaries from one location to all others.
 
-The trackers never need this (they pass changes from neighbour to neighbour); explanations do, and so does whoever wants to
-know why a frontier stands where it stands.
+The trackers never need this (they pass changes from neighbour to neighbour); explanations do, and so does whoever
+wants to know why a frontier stands where it stands.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The tracker: from pointstamps to frontiers.
 
-A pointstamp (location, time) is a message in flight at a target or a capability held at a source; its count is how many of
-them there are, on all workers together, as far as this worker has heard. A pointstamp could-result-in another if some path
-between their locations takes the first time to one at or before the second. The frontier at a location is the antichain
-of the least times that could still be there.
+A pointstamp (location, time) is a message in flight at a target or a capability held at a source; its count is how
+many of them there are, on all workers together, as far as this worker has heard. A pointstamp could-result-in another
+if some path between their locations takes the first time to one at or before the second. The frontier at a location
+is the antichain of the least times that could still be there.
 
 Both trackers have one interface: `propagate(changes)` applies a whole batch of changes and returns the indices of the
-locations whose frontiers changed. Nobody else touches counts, so half a batch is never visible. (A batch may itself be several
-batches of several workers: applying whole batches together is as safe as applying them one after the other.)
+locations whose frontiers changed. Nobody else touches counts, so half a batch is never visible. (A batch may itself
+be several batches of several workers: applying whole batches together is as safe as applying them one after the
+other.)
 
 Costs are stated per class and measured by `python -m bench run tracker`.
 """
@@ -198,14 +199,15 @@ class AcyclicTracker(Tracker):
 class CyclicTracker(Tracker):
     """For any graph and any partial order: timely dataflow's reachability algorithm.
 
-    Each location keeps two multisets: its pointstamps, and its implications, which are the frontier of its pointstamps and
-    what the frontiers of its predecessors' implications become on the way here. A change is put on a worklist and processed in
-    the order of the key of `ordering`; a change of the frontier of implications is passed on to the successors. Around a
-    cycle every hop increases the key, so all that is going to happen at one (location, time) is known when it is
-    processed, and a time that only supported itself disappears.
+    Each location keeps two multisets: its pointstamps, and its implications, which are the frontier of its
+    pointstamps and what the frontiers of its predecessors' implications become on the way here. A change is put on a
+    worklist and processed in the order of the key of `ordering`; a change of the frontier of implications is passed
+    on to the successors. Around a cycle every hop increases the key, so all that is going to happen at one (location,
+    time) is known when it is processed, and a time that only supported itself disappears.
 
-    Cost of a batch: for each (location, time) whose count of implications changes, O(log of the worklist), one update of an
-    antichain (see `dataflow.antichain`: O(log) for total orders), and O(out-degree) if that changes its frontier.
+    Cost of a batch: for each (location, time) whose count of implications changes, O(log of the worklist), one update
+    of an antichain (see `dataflow.antichain`: O(log) for total orders), and O(out-degree) if that changes its
+    frontier.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -1,7 +1,8 @@
 """Brute force for progress tracking: push every time along every hop until nothing changes.
 
-Only the graph's plain data is read (nodes, edges, and the fields `kept` and `fresh` of its connections). Every comparison and
-every addition is made here. Searches end because a set of minimal times can grow downwards only finitely often.
+Only the graph's plain data is read (nodes, edges, and the fields `kept` and `fresh` of its connections). Every
+comparison and every addition is made here. Searches end because a set of minimal times can grow downwards only
+finitely often.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Random dataflow graphs of every kind, from a seed.
 
-A graph is laid out as a list of operators in which records mostly flow forwards; feedback takes them back. Whether the result has
-a cycle that does not advance time is the oracle's question: `random_graph` lays out edges anew until there is none.
+A graph is laid out as a list of operators in which records mostly flow forwards; feedback takes them back. Whether the
+result has a cycle that does not advance time is for the oracle to say: `random_graph` lays out edges anew until there
+is none.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ KINDS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- times and summaries
+# ------------------------------------------------------------------------------------------------ times and summaries
 
 
 def random_time(rng: Random, levels: Levels, most: int = 4) -> Any:
@@ -95,7 +96,7 @@ def advance_some(rng: Random, levels: Levels) -> PathSummary:
     return paths.advance(levels, tuple(steps))
 
 
-# ----------------------------------------------------------------------------------------------------------- operators
+# ---------------------------------------------------------------------------------------------------------- operators
 
 
 def plain(rng: Random, levels: Levels) -> Operator:
@@ -124,7 +125,8 @@ def lay_out(rng: Random, kind: Kind, levels: Levels) -> list[Operator]:
     rng.shuffle(parts)
     first = [Operator("source", [], [levels], {}, [0])] if len(levels) == 1 or rng.random() < 0.2 else []
     # Feedback comes first, so that what it sends passes through the rest on its way back.
-    first += [bridge("feedback", advance_some(rng, levels), True) for _ in range(rng.randint(kind.loops and rng.randint(0, 1), kind.loops))]
+    loops = rng.randint(0, kind.loops) or min(kind.loops, rng.randint(0, 1))
+    first += [bridge("feedback", advance_some(rng, levels), True) for _ in range(loops)]
     return first + [operator for part in parts for operator in part]
 
 
@@ -133,14 +135,14 @@ def nested(rng: Random, kind: Kind, levels: Levels) -> list[Operator]:
     inner = Integers()
     there = (*levels, inner)
     into, out_of = paths.enter(levels, inner), paths.leave(there)
-    late = into.followed_by(paths.advance(there, tuple(d.identity for d in levels) + (2,)))
+    late = into.followed_by(paths.advance(there, (*(d.identity for d in levels), 2)))
     ways = rng.randint(1, 2)
     entries = [bridge("enter", late if late is not None and rng.random() < 0.1 else into) for _ in range(ways)]
     exits = [bridge("leave", out_of) for _ in range(ways)]
     return [*entries, *lay_out(rng, kind, there), *exits]
 
 
-# --------------------------------------------------------------------------------------------------------------- graphs
+# ------------------------------------------------------------------------------------------------------------- graphs
 
 
 def connect(rng: Random, operators: list[Operator], backward: float) -> Graph:

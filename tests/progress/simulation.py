@@ -1,12 +1,14 @@
 """A pure simulation of N workers that follow the progress protocol, judged after every event.
 
-Each worker has its own tracker, `Outbox` and `Inbox`. Operators do at random what the rules allow; a seeded generator chooses every
-flush, every delivery and every delay. The simulation alone knows the true state, and compares every worker's view with it:
+Each worker has its own tracker, `Outbox` and `Inbox`. Operators do at random what the rules allow; a seeded generator
+chooses every flush, every delivery and every delay. The simulation alone knows the true state, and compares every
+worker's view with it:
 
 - safety: no frontier is ahead of a pointstamp that truly exists, nor does one ever move backwards;
 - liveness: once everything is dropped, taken and delivered, every frontier is empty and every tracker complete.
 
-`run_case(seed)` runs one random case. The classes at the end break the protocol on purpose: the tests show that this is noticed.
+`run_case(seed)` runs one random case. The classes at the end break the protocol on purpose: the tests show that this
+is noticed.
 """
 
 from __future__ import annotations
@@ -31,6 +33,13 @@ TEMPERS = (  # how often an operator does what with a capability, case by case: 
     (3, 1, 1, 2, 1),
     (2, 0, 1, 4, 3),
     (3, 0, 0, 1, 6),
+)
+
+EVENTS = ("step", "flush", "deliver")
+WEATHERS = (  # how often what happens, case by case: prompt delivery, or long queues of small or of great batches
+    (2, 1, 2),
+    (2, 2, 1),
+    (6, 1, 1),
 )
 
 
@@ -80,6 +89,7 @@ class Simulation:
         self.truth: Counter[tuple[Location, Time]] = Counter()  # invariant: no negative counts
         self.log: list[str] = []
         self._temper = rng.choice(TEMPERS)
+        self._weather = rng.choice(WEATHERS)
         self._consequences: dict[tuple[Location, Time], oracle.Reached] = {}
         self._outgoing: dict[Source, list[Target]] = {}
         for source, target in graph.edges:
@@ -151,7 +161,7 @@ class Simulation:
                 rights.append((Source(message.target.node, o), time))
         return rights
 
-    # ------------------------------------------------------------------------------------------------- random behaviour
+    # ----------------------------------------------------------------------------------------------- random behaviour
 
     def step(self, worker: Worker) -> None:
         """One step of one worker: takes some messages and does some of what they and its capabilities allow."""
@@ -195,7 +205,7 @@ class Simulation:
         peers = range(len(self.workers))
         return list(peers) if self.rng.random() < 0.1 else [self.rng.choice(peers)]
 
-    # ------------------------------------------------------------------------------------------------------- the protocol
+    # --------------------------------------------------------------------------------------------------- the protocol
 
     def flush(self, worker: Worker) -> None:
         """Says everything that is pending, to all workers."""
@@ -214,7 +224,12 @@ class Simulation:
         for sender in senders:
             if self.channels[sender, worker.number]:
                 changes += worker.inbox.accept(self.channels[sender, worker.number].popleft())
-        self.apply(worker, changes)
+        if changes:
+            self.apply(worker, changes)
+
+    def waiting(self, worker: Worker) -> list[int]:
+        """The senders of which this worker has something to hear."""
+        return [sender for sender in range(len(self.workers)) if self.channels[sender, worker.number]]
 
     def apply(self, worker: Worker, changes: list[Change]) -> None:
         self.log.append(f"{worker.number} hears {changes}")
@@ -224,7 +239,7 @@ class Simulation:
         worker.view = seen
         self.check_safety([worker])
 
-    # --------------------------------------------------------------------------------------------------------- judgement
+    # ------------------------------------------------------------------------------------------------------ judgement
 
     def check_safety(self, workers: list[Worker]) -> None:
         """Whatever could still happen lies at or after every view's frontier, at every location."""
@@ -259,20 +274,19 @@ class Simulation:
                         f"from {worker.view[location]} to {frontier}"
                     )
 
-    # -------------------------------------------------------------------------------------------------------- a whole case
+    # --------------------------------------------------------------------------------------------------- a whole case
 
     def run(self, events: int) -> None:
         """Random events, then the end of everything."""
         for _ in range(events):
             worker = self.rng.choice(self.workers)
-            match self.rng.choice(("step", "step", "flush", "deliver", "deliver")):
+            match self.rng.choices(EVENTS, self._weather)[0]:
                 case "step":
                     self.step(worker)
                 case "flush":
                     self.flush(worker)
                 case "deliver":
-                    peers = range(len(self.workers))
-                    self.deliver(worker, self.rng.choices(peers, k=self.rng.choice((1, 1, 1, 2, 4))))
+                    self._deliver_some(worker, self.rng.choice((1, 1, 1, 2, 4)))
         self.finish()
         self.check_liveness()
 
@@ -287,7 +301,13 @@ class Simulation:
             self.check_safety(self.workers)
             if self.rng.random() < 0.5:
                 self.flush(worker)
-            self.deliver(self.rng.choice(self.workers), [self.rng.randrange(len(self.workers))])
+            self._deliver_some(self.rng.choice(self.workers), 1)
+
+    def _deliver_some(self, worker: Worker, most: int) -> None:
+        """Up to so many batches, of senders chosen at random, in one propagation."""
+        senders = self.waiting(worker)
+        if senders:
+            self.deliver(worker, self.rng.choices(senders, k=most))
 
     def _finished(self) -> bool:
         return not any(self.channels.values()) and not any(
@@ -321,7 +341,7 @@ def run_case(seed: int, variant: Callable[..., Simulation] = Simulation) -> None
         raise
 
 
-# ------------------------------------------------------------------------------------- protocols that are broken on purpose
+# ------------------------------------------------------------------------------- protocols that are broken on purpose
 
 
 class HalvesApart(Simulation):

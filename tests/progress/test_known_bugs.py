@@ -53,7 +53,7 @@ def sees(worker: Worker, location: Location) -> set[object]:
     return set(worker.view[location])
 
 
-# ------------------------------------------------------- capabilities made from the input frontier, removals in flight
+# ------------------------------------------------------ capabilities made from the input frontier, removals in flight
 
 
 def frontier_that_is_gone() -> tuple[Simulation, list[Worker]]:
@@ -93,7 +93,7 @@ def test_a_capability_from_a_message_is_safe_in_the_same_place() -> None:
 
 
 def test_a_removal_heard_before_its_creation_shows_nothing_in_between() -> None:
-    """Worker 2 hears that the message was taken, then that it was sent: a negative count holds nothing and frees nothing."""
+    """Worker 2 hears that a message was taken, then that it was sent: a negative count holds and frees nothing."""
     simulation, workers = simulate(pipeline(), 3)
     simulation.send(workers[0], Source(INPUT, 0), 3, to=[1])
     simulation.take(workers[1], workers[1].arrived[0])
@@ -106,7 +106,7 @@ def test_a_removal_heard_before_its_creation_shows_nothing_in_between() -> None:
     simulation.check_liveness()
 
 
-# ----------------------------------------------------------------------------------------- an empty frontier at start-up
+# -------------------------------------------------------------------------------------- an empty frontier at start-up
 
 
 @pytest.mark.parametrize("peers", [1, 2, 4])
@@ -137,7 +137,7 @@ def test_counting_only_ones_own_initial_capabilities_shows_an_empty_frontier() -
         simulation.deliver(first, [0])
 
 
-# ------------------------------------------------------------------------------------ an operator that emits nothing
+# ------------------------------------------------------------------------------------- an operator that emits nothing
 
 
 def test_an_operator_that_consumes_and_emits_nothing_moves_the_frontier() -> None:
@@ -163,7 +163,7 @@ def test_the_sink_moves_its_own_frontier_too() -> None:
     assert worker.tracker.complete
 
 
-# ------------------------------------------------------------------------- dropped in the step in which it was used
+# --------------------------------------------------------------------------- dropped in the step in which it was used
 
 
 @pytest.mark.parametrize("peers", [1, 2])
@@ -197,7 +197,7 @@ def test_a_message_taken_in_the_batch_in_which_it_is_sent_leaves_no_trace() -> N
     assert sorted(batch.changes) == [((here, 0), -1), ((here, 1), +1)]
 
 
-# ---------------------------------------------------------------------------------------- loops that never receive data
+# -------------------------------------------------------------------------------------- loops that never receive data
 
 
 def loop(body: Levels, step: PathSummary) -> Graph:

@@ -66,7 +66,7 @@ def test_a_composition_does_what_its_hops_do(first: int) -> None:
             time = random_time(rng, levels)
             expected = hop_by_hop(walk, time)
             if expected is None and loses_a_level(walk):
-                continue  # that nothing passed was known from a level that is gone: answering a time errs on the safe side
+                continue  # known only from a level that is gone since: to answer a time errs on the safe side
             assert (None if whole is None else whole.results_in(time)) == expected, f"seed {seed}: {walk} at {time}"
         if whole is not None:
             assert whole.origin == levels

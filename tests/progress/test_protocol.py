@@ -20,8 +20,7 @@ def test_no_view_is_ahead_of_the_truth_and_all_end_empty(first: int) -> None:
 @pytest.mark.parametrize("variant", BROKEN)
 def test_the_simulation_finds_a_broken_protocol(variant: type[Simulation]) -> None:
     """A test that cannot fail proves nothing: each way of breaking the protocol must show within few cases."""
-    found = [seed for seed in range(60) if _is_unsafe(seed, variant)]
-    assert found, f"{variant.__name__} went unnoticed"
+    assert any(_is_unsafe(seed, variant) for seed in range(200)), f"{variant.__name__} went unnoticed"
 
 
 def _is_unsafe(seed: int, variant: type[Simulation]) -> bool:
@@ -33,13 +32,14 @@ def _is_unsafe(seed: int, variant: type[Simulation]) -> bool:
 
 
 def test_a_seed_replays_exactly() -> None:
-    logs = []
-    for _ in range(2):
-        simulation = simulation_of_seed(11)
-        simulation.run(40)
-        logs.append(simulation.log)
-    assert logs[0] == logs[1]
-    assert len(logs[0]) > 40
+    for seed in range(7):
+        logs = []
+        for _ in range(2):
+            simulation = simulation_of_seed(seed)
+            simulation.run(40)
+            logs.append(simulation.log)
+        assert logs[0]
+        assert logs[0] == logs[1]
 
 
 def test_a_failure_names_its_seed() -> None:
@@ -49,7 +49,7 @@ def test_a_failure_names_its_seed() -> None:
     assert any(f"run_case({seed})" in note for note in failure.value.__notes__)
 
 
-# ------------------------------------------------------------------------------------------------------ Outbox and Inbox
+# --------------------------------------------------------------------------------------------------- Outbox and Inbox
 
 
 def test_an_outbox_says_what_does_not_cancel_and_then_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dataflow.errors import ConstructionError, NotAnOrder, TimeError
 from dataflow.order import less_equal, less_than
+from dataflow.progress import paths
 from dataflow.timestamp import IDENTITY, Checked, Domain, Integers, Product, UserDomain, domain_of
 from tests.oracles.progress import apply, before
 from tests.progress.pairs import Pair, Shift
@@ -34,7 +36,9 @@ SUBJECTS = {
     "integers": Subject(Integers(), small, small),
     "product": Subject(Product(int, int), st.tuples(small, small), st.tuples(small, small)),
     "mixed": Subject(
-        Product(int, Pair), st.tuples(small, st.builds(Pair, small, small)), st.tuples(small, shifts | st.just(IDENTITY))
+        Product(int, Pair),
+        st.tuples(small, st.builds(Pair, small, small)),
+        st.tuples(small, shifts | st.just(IDENTITY)),
     ),
     "nested product": Subject(
         Product(int, Product(int, int)),
@@ -133,7 +137,7 @@ def test_a_checked_domain_lets_good_times_and_summaries_pass(name: str) -> None:
     check()
 
 
-# ------------------------------------------------------------------------------------------------- what users get wrong
+# ----------------------------------------------------------------------------------------------- what users get wrong
 
 
 @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ def test_a_class_that_cannot_be_a_timestamp() -> None:
         def __eq__(self, other: object) -> bool:
             return True
 
-    with pytest.raises(ConstructionError, match="Bare .* lacks minimum, less_equal, __lt__, __eq__"):
+    with pytest.raises(ConstructionError, match=r"Bare .* lacks minimum, less_equal, __lt__, __eq__"):
         UserDomain(Bare)
     with pytest.raises(ConstructionError, match="__hash__"):
         UserDomain(Unhashable)
@@ -223,7 +227,7 @@ def test_what_names_a_domain() -> None:
         Product(int)
 
 
-# --------------------------------------------------------------------------------------------------- orders that are none
+# ----------------------------------------------------------------------------------------------- orders that are none
 
 
 @dataclass(frozen=True)
@@ -281,6 +285,16 @@ class HashesApart(Number):
         return id(self)
 
 
+def check_all(checked: Checked, make: Callable[[int], Any], numbers: Iterable[int]) -> None:
+    for n in numbers:
+        checked.check(make(n))
+
+
+def move_all(checked: Checked, summary: Any, numbers: Iterable[int]) -> None:
+    for n in numbers:
+        checked.results_in(summary, checked.check(Number(n)))
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
@@ -296,16 +310,14 @@ class HashesApart(Number):
 def test_checked_finds_a_broken_order(broken: type, says: str) -> None:
     checked = Checked(UserDomain(broken))
     with pytest.raises(NotAnOrder, match=says):
-        for n in (1, 2, 3, 4, 5, 5):
-            checked.check(broken(n))
+        check_all(checked, broken, (1, 2, 3, 4, 5, 5))
 
 
 @pytest.mark.parametrize("numbers", [(1, 3, 5), (5, 3, 1), (3, 5, 1), (3, 1, 5), (5, 1, 3), (1, 5, 3)])
 def test_checked_finds_an_intransitive_order_in_any_order(numbers: tuple[int, ...]) -> None:
     checked = Checked(UserDomain(Intransitive))
     with pytest.raises(NotAnOrder, match="not transitive"):
-        for n in numbers:
-            checked.check(Intransitive(n))
+        check_all(checked, Intransitive, numbers)
 
 
 def test_checked_accepts_the_good_ones() -> None:
@@ -334,8 +346,7 @@ class Moves:
 def test_checked_finds_a_summary_that_does_not_advance(table: tuple[int, ...]) -> None:
     checked = Checked(UserDomain(Number))
     with pytest.raises(NotAnOrder, match="which is not later"):
-        for n in range(3):
-            checked.results_in(Moves(table), checked.check(Number(n)))
+        move_all(checked, Moves(table), (0, 1, 2))
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
@@ -343,8 +354,7 @@ def test_checked_finds_a_summary_that_is_not_monotone(order: tuple[int, int]) ->
     """It takes 1 to 9 and 2 to 3, whichever is met first."""
     checked = Checked(UserDomain(Number))
     with pytest.raises(NotAnOrder, match="not monotone"):
-        for n in order:
-            checked.results_in(Moves((1, 9, 3)), checked.check(Number(n)))
+        move_all(checked, Moves((1, 9, 3)), order)
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 8])
@@ -359,8 +369,7 @@ def test_checked_remembers_distinct_times() -> None:
     """A time that comes again and again must not drive the others out, or broken pairs are never compared."""
     checked = Checked(UserDomain(Intransitive))
     with pytest.raises(NotAnOrder, match="not transitive"):
-        for n in (1, 3, *[20] * 20, 5):
-            checked.check(Intransitive(n))
+        check_all(checked, Intransitive, (1, 3, *[20] * 20, 5))
 
 
 class Blunt:
@@ -387,8 +396,6 @@ class Blunt:
 
 
 def test_a_users_time_is_compared_with_its_own_kind_only() -> None:
-    from dataflow.progress import paths
-
     levels = (UserDomain(Blunt), Integers())
     assert paths.identity(levels).results_in((Blunt(1), 2)) == (Blunt(1), 2)
     pair = Product(Blunt, int)
