@@ -1,7 +1,9 @@
 """Plain data as bytes, and back, with its types: msgpack, extended by what it loses.
 
-No code is ever run by decoding. msgpack knows None, bool, int, float, str, bytes, lists and dictionaries; tuples,
-sets and integers beyond 64 bits are added here, so that they come back as what they were.
+msgpack knows None, bool, int, float, str, bytes, lists and dictionaries. Everything else that may travel between
+workers is an extension here: tuples, sets, large integers, dates, decimals, numpy's scalars and arrays, and instances
+of dataclasses, enums and named tuples. Those name their class, which is looked up among the modules that are already
+imported; decoding never imports a module and never calls a constructor of the program's.
 
 >>> decode(encode((1, [2.5, "x"], {3: (4, 2**80)}, {5})))
 (1, [2.5, 'x'], {3: (4, 1208925819614629174706176)}, {5})
@@ -9,45 +11,162 @@ sets and integers beyond 64 bits are added here, so that they come back as what 
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import sys
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
+import numpy as np
 
-_TUPLE, _SET, _FROZENSET, _INTEGER = 1, 2, 3, 4
+_TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY = 1, 2, 3, 4, 5, 6
 
 
 def encode(value: Any) -> bytes:
     """The bytes of a value made of plain data; TypeError names what cannot be encoded."""
-    packed = msgpack.packb(value, default=_extend, strict_types=True, use_bin_type=True)
+    packed = msgpack.packb(value, default=_extend, strict_types=True)
     assert isinstance(packed, bytes)
     return packed
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | memoryview) -> Any:
     """The value that was encoded; ValueError if the bytes are not one."""
-    return msgpack.unpackb(data, ext_hook=_restore, strict_map_key=False, raw=False)
+    try:
+        return msgpack.unpackb(data, ext_hook=_restore, strict_map_key=False)
+    except (TypeError, RecursionError, OverflowError, AttributeError, KeyError, LookupError, ArithmeticError) as error:
+        raise ValueError(f"damaged data: {error}") from None
+
+
+# Types without a class of the program's: (code, type, to plain data, from plain data).
+
+_TYPES: tuple[tuple[int, type, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
+    (16, set, list, set),
+    (17, frozenset, list, frozenset),
+    (18, int, lambda i: i.to_bytes(i.bit_length() // 8 + 1, "little", signed=True), lambda b: _integer(b)),
+    (19, complex, lambda c: [c.real, c.imag], lambda p: complex(*p)),
+    (20, bytearray, bytes, bytearray),
+    (21, datetime.datetime, lambda d: d.isoformat(), datetime.datetime.fromisoformat),
+    (22, datetime.date, lambda d: d.isoformat(), datetime.date.fromisoformat),
+    (23, datetime.timedelta, lambda d: [d.days, d.seconds, d.microseconds], lambda p: datetime.timedelta(*p)),
+    (24, decimal.Decimal, str, decimal.Decimal),
+    (25, fractions.Fraction, lambda f: [f.numerator, f.denominator], lambda p: fractions.Fraction(*p)),
+    (26, uuid.UUID, lambda u: u.bytes, lambda b: uuid.UUID(bytes=b)),
+)
+_BY_TYPE = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
+_BY_CODE = {code: from_plain for code, _, _, from_plain in _TYPES}
+
+
+def _integer(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
 
 
 def _extend(value: Any) -> Any:
-    if type(value) is tuple:
+    """Called by msgpack for what it does not know."""
+    kind = type(value)
+    if kind is tuple:
         return msgpack.ExtType(_TUPLE, encode(list(value)))
-    if type(value) is set:
-        return msgpack.ExtType(_SET, encode(list(value)))
-    if type(value) is frozenset:
-        return msgpack.ExtType(_FROZENSET, encode(list(value)))
-    if type(value) is int:
-        size = value.bit_length() // 8 + 1
-        return msgpack.ExtType(_INTEGER, value.to_bytes(size, "little", signed=True))
-    raise TypeError(f"a {type(value).__name__} is not plain data and cannot be encoded: {value!r}")
+    if kind in _BY_TYPE:
+        code, to_plain = _BY_TYPE[kind]
+        return msgpack.ExtType(code, encode(to_plain(value)))
+    if isinstance(value, np.generic):
+        return msgpack.ExtType(_SCALAR, encode([dtype_name(value.dtype), value.tobytes()]))
+    if isinstance(value, np.ndarray):
+        flat = np.ascontiguousarray(value)
+        return msgpack.ExtType(_ARRAY, encode([dtype_name(value.dtype), list(value.shape), flat.tobytes()]))
+    if isinstance(value, enum.Enum):
+        return msgpack.ExtType(_ENUM, encode([class_name(kind), value.name]))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return msgpack.ExtType(_DATACLASS, encode([class_name(kind), list(field_values(value))]))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return msgpack.ExtType(_NAMEDTUPLE, encode([class_name(kind), list(value)]))
+    raise TypeError(
+        f"a {kind.__name__} cannot be sent to another worker: {value!r}. Send plain data: numbers, strings, bytes, "
+        "lists, tuples, sets, dictionaries, dates, numpy scalars, dataclasses or enums."
+    )
 
 
 def _restore(code: int, data: bytes) -> Any:
+    """Called by msgpack for an extension. Whatever it raises becomes a ValueError."""
+    plain = decode(data)
     if code == _TUPLE:
-        return tuple(decode(data))
-    if code == _SET:
-        return set(decode(data))
-    if code == _FROZENSET:
-        return frozenset(decode(data))
-    if code == _INTEGER:
-        return int.from_bytes(data, "little", signed=True)
+        return tuple(plain)
+    if code in _BY_CODE:
+        return _BY_CODE[code](plain)
+    if code == _SCALAR:
+        return np.frombuffer(plain[1], safe_dtype(plain[0]), count=1)[0]
+    if code == _ARRAY:
+        name, shape, raw = plain
+        return np.frombuffer(bytearray(raw), safe_dtype(name)).reshape(shape)
+    if code == _ENUM:
+        return find_class(plain[0], enum.Enum)[plain[1]]
+    if code == _DATACLASS:
+        return make_dataclass(find_class(plain[0], None), plain[1])
+    if code == _NAMEDTUPLE:
+        return tuple.__new__(find_class(plain[0], tuple), plain[1])
     raise ValueError(f"unknown extension {code} in encoded data")
+
+
+# Classes of the program
+
+
+def class_name(kind: type) -> str:
+    """How a class is named in encoded data; TypeError if another process could not find it."""
+    if "<locals>" in kind.__qualname__:
+        raise TypeError(
+            f"{kind.__qualname__} is defined inside a function, where another worker cannot find it: "
+            "define the class at the top of its module"
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def find_class(name: Any, base: type | None) -> Any:
+    """The class of that name in the modules that are imported already: a subclass of `base`, or a dataclass."""
+    module, _, path = str(name).partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise ValueError(f"the class {name!r} is not known here: import its module before data arrives")
+    if base is None and not dataclasses.is_dataclass(found):
+        raise ValueError(f"{name!r} is not a dataclass")
+    if base is not None and not issubclass(found, base):
+        raise ValueError(f"{name!r} is not a kind of {base.__name__}")
+    if base is tuple and not hasattr(found, "_fields"):
+        raise ValueError(f"{name!r} is not a named tuple")
+    return found
+
+
+def field_values(value: Any) -> tuple[Any, ...]:
+    """The values of a dataclass instance's fields, in order."""
+    return tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+
+
+def make_dataclass(kind: type, values: Any) -> Any:
+    """An instance with these values in its fields. Its constructor is not called: it was, where the value was made."""
+    fields = dataclasses.fields(kind)
+    if len(fields) != len(values):
+        raise ValueError(f"{kind.__name__} has {len(fields)} fields here and {len(values)} where it came from")
+    made: Any = object.__new__(kind)
+    for field, value in zip(fields, values, strict=True):
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """How a dtype is named in encoded data; TypeError for arrays of objects and records."""
+    if dtype.kind not in "biufcmMSUV" or dtype.fields is not None or dtype.kind == "V":
+        raise TypeError(f"numpy data of dtype {dtype} cannot be sent to another worker: use numbers, dates or strings")
+    return dtype.str
+
+
+def safe_dtype(name: Any) -> np.dtype[Any]:
+    """The dtype of that name, if it is one that `dtype_name` could have written."""
+    dtype = np.dtype(str(name))
+    if dtype.kind not in "biufcmMSU" or dtype.itemsize == 0:
+        raise ValueError(f"{name!r} is not a dtype for data")
+    return dtype

@@ -61,6 +61,26 @@ class ProtocolError(DataflowError):
     """A peer broke the progress protocol: out of order, unknown, or for nobody."""
 
 
+class WorkerFailed(DataflowError):
+    """A worker ended the computation: it raised something that cannot be raised here, died, or stopped answering."""
+
+    def __init__(self, message: str, worker: int | None = None) -> None:
+        super().__init__(message)
+        self.worker = worker
+
+
+class PeerLost(DataflowError):
+    """The connection to another worker ended before the computation did."""
+
+    def __init__(self, peer: int) -> None:
+        super().__init__(f"the connection to worker {peer} ended in the middle of the computation")
+        self.peer = peer
+
+
+class HandshakeError(ProtocolError):
+    """A connection that is not from one of us, or from one that does not fit."""
+
+
 class UnstableKey(DataflowError, TypeError):
     """A routing key that would not hash alike in every process."""
 

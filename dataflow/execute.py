@@ -1,7 +1,7 @@
 """Running a program: `execute(main, workers=N)`.
 
-All workers live in one trio loop of one process. Whatever goes wrong on one of them ends all of them, and comes out
-as the exception that it was, with notes that say on which worker and in which operator.
+Several workers are several processes, unless they are asked to share one. Whatever goes wrong on one of them ends all
+of them, and comes out as the exception that it was, with notes that say on which worker and in which operator.
 """
 
 from __future__ import annotations
@@ -12,17 +12,29 @@ from typing import Any
 
 import trio
 
+from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
-from dataflow.errors import DataflowError
+from dataflow.errors import DataflowError, PeerLost
 from dataflow.worker import Worker
 
 Main = Callable[..., Awaitable[Any]]
 
 
-def execute(main: Main, *args: Any, workers: int = 1, debug: bool = False) -> list[Any]:
+def execute(
+    main: Main,
+    *args: Any,
+    workers: int = 1,
+    in_process: bool = False,
+    debug: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    prefix: bool = False,
+) -> list[Any]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
-    Returns what each main returned, by worker. `debug` checks timestamps' orders and frontiers as it goes (slow).
+    Returns what each main returned, by worker. Several workers are forked processes, whose results must be plain data;
+    `in_process` keeps them in this one. `limit`: so many bytes may be on their way from one worker to others before
+    sources wait. `prefix`: printed lines say who printed them. `debug`: checks orders of timestamps and frontiers as
+    it goes (slow).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -36,16 +48,23 @@ def execute(main: Main, *args: Any, workers: int = 1, debug: bool = False) -> li
     [None]
     """
     check_main(main, workers)
+    if workers > 1 and not in_process:
+        from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
+
+        results = run_processes(main, args, range(workers), workers, Settings(debug, limit, prefix))
+        return [results[worker] for worker in range(workers)]
     try:
-        return trio.run(execute_async, main, args, workers, debug)
+        return trio.run(execute_async, main, args, workers, debug, limit)
     except BaseExceptionGroup as group:
         raise unwrap(group) from None
 
 
-async def execute_async(main: Main, args: tuple[Any, ...] = (), workers: int = 1, debug: bool = False) -> list[Any]:
-    """`execute` for those who are in a trio loop already. May raise exception groups."""
+async def execute_async(
+    main: Main, args: tuple[Any, ...] = (), workers: int = 1, debug: bool = False, limit: int = DEFAULT_LIMIT
+) -> list[Any]:
+    """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
-    everyone = [Worker(index, workers, debug) for index in range(workers)]
+    everyone = [Worker(index, workers, debug, limit) for index in range(workers)]
     results: list[Any] = [None] * workers
     transport = InProcess(everyone)
 
@@ -76,12 +95,18 @@ def unwrap(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
     A program's own exception comes before the engine's complaints about the consequences. Others become notes.
     """
-    leaves = list(_leaves(group))
-    first = next((leaf for leaf in leaves if not isinstance(leaf, DataflowError)), leaves[0])
-    for other in leaves:
-        if other is not first:
+    first, *others = sorted(_leaves(group), key=_consequence)
+    for other in others:
+        if not isinstance(other, PeerLost):
             first.add_note(f"at the same time: {type(other).__name__}: {other}")
     return first
+
+
+def _consequence(error: BaseException) -> int:
+    """0 for a cause, more for what is likely to be the consequence of one."""
+    if isinstance(error, PeerLost):
+        return 2
+    return 1 if isinstance(error, DataflowError) else 0
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

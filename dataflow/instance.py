@@ -16,6 +16,7 @@ from dataflow.antichain import Antichain
 from dataflow.channels.channel import LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort
+from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError
 from dataflow.operator import Operator
@@ -132,6 +133,14 @@ class Dataflow:
         except BaseException as error:
             error.add_note(self._where(operator))
             raise
+        if operator.owed and not operator.queued:
+            self._settle_debts(operator)
+
+    def _settle_debts(self, operator: Operator) -> None:
+        """The operator has taken what others sent it: they may send more."""
+        for sender, size in operator.owed:
+            self.worker.took(sender, size)
+        operator.owed.clear()
 
     def run_only(self, number: int) -> None:
         """Runs one of the runnable operators, out of turn (for the seeded scheduler)."""
@@ -216,11 +225,13 @@ class Dataflow:
 
     def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Hands a message to the transport. It has been counted."""
-        self.worker.send(worker, Data(self.worker.index, self.number, channel, time, batch))
+        self.worker.send_data(worker, Data(self.worker.index, self.number, channel, time, batch, weigh(batch)))
 
     def receive(self, message: Message) -> None:
         """Takes a message of another worker; holds it if that worker has not said Hello yet."""
         if self.dropped:
+            if isinstance(message, Data):
+                self.worker.took(message.sender, message.size)
             return
         if isinstance(message, Hello):
             self._greet(message)
@@ -246,6 +257,7 @@ class Dataflow:
         if port is None:
             raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
         port.queue.append((message.time, message.batch))
+        port.operator.owed.append((message.sender, message.size))
         port.operator.activate()
 
     def _receive_progress(self, batch: ProgressBatch) -> None:
@@ -267,6 +279,7 @@ class Dataflow:
         for operator in self.operators:
             for port in operator.inputs:
                 port.queue.clear()
+            self._settle_debts(operator)
         self.notify_end()
 
     def notify_end(self) -> None:

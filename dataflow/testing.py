@@ -21,7 +21,7 @@ import trio
 import trio.testing
 
 from dataflow.clock import Clock
-from dataflow.comm.messages import Data, Finished, Message
+from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
 from dataflow.execute import Main, check_main, unwrap
 from dataflow.signal import Signal
@@ -173,9 +173,9 @@ class _Network:
     """Messages on their way, in lanes. Progress keeps its order between two workers; data does not."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Turn, tuple[int, deque[Message | Finished]]] = {}
+        self._lanes: dict[Turn, tuple[int, deque[AnyMessage]]] = {}
 
-    def send(self, to: int, message: Message | Finished) -> None:
+    def send(self, to: int, message: AnyMessage) -> None:
         """Puts a message on its way."""
         kind = f"channel {message.channel}" if isinstance(message, Data) else "progress"
         label = ("deliver", f"from worker {message.sender}", f"to worker {to}", kind)
@@ -183,11 +183,14 @@ class _Network:
             self._lanes[label] = (to, deque())
         self._lanes[label][1].append(message)
 
+    def flush(self) -> None:
+        """Nothing is kept."""
+
     def waiting(self) -> list[Turn]:
         """The lanes on which something could arrive."""
         return [label for label, (_, lane) in self._lanes.items() if lane]
 
-    def take(self, label: Turn, chance: random.Random) -> tuple[int, Message | Finished]:
+    def take(self, label: Turn, chance: random.Random) -> tuple[int, AnyMessage]:
         """The next message of a lane: the first, or any if it is a lane for data."""
         to, lane = self._lanes[label]
         if label[-1] != "progress":

@@ -115,11 +115,11 @@ class Product(Domain):
 
     def results_in(self, summary: Any, time: Time) -> Time | None:
         out = tuple(level.results_in(s, t) for level, s, t in zip(self.levels, summary, time, strict=True))
-        return None if None in out else out
+        return None if any(part is None for part in out) else out
 
     def followed_by(self, first: Any, second: Any) -> Any | None:
         out = tuple(level.followed_by(a, b) for level, a, b in zip(self.levels, first, second, strict=True))
-        return None if None in out else out
+        return None if any(part is None for part in out) else out
 
     def summary_less_equal(self, first: Any, second: Any) -> bool:
         return all(level.summary_less_equal(a, b) for level, a, b in zip(self.levels, first, second, strict=True))
@@ -215,12 +215,9 @@ class Checked(Domain):
             raise NotAnOrder(f"the summary {summary!r} takes {time!r} to {out!r}, which is not later")
         for other in self._seen:
             if self.less_equal(other, time):
-                before = self.domain.results_in(summary, other)
-                if before is None or not self.less_equal(before, out):
-                    raise NotAnOrder(
-                        f"the summary {summary!r} is not monotone: {other!r} is not after {time!r}, "
-                        f"but it results in {before!r}, which is not before {out!r}"
-                    )
+                self._verify_monotone(summary, other, time)
+            elif self.less_equal(time, other):
+                self._verify_monotone(summary, time, other)
         self._verify(out)
         return out
 
@@ -229,6 +226,14 @@ class Checked(Domain):
 
     def summary_less_equal(self, first: Any, second: Any) -> bool:
         return self.domain.summary_less_equal(first, second)
+
+    def _verify_monotone(self, summary: Any, earlier: Time, later: Time) -> None:
+        before, after = (self.domain.results_in(summary, time) for time in (earlier, later))
+        if after is not None and (before is None or not self.less_equal(before, after)):
+            raise NotAnOrder(
+                f"the summary {summary!r} is not monotone: {earlier!r} is not after {later!r}, "
+                f"but it results in {before!r}, which is not before {after!r}"
+            )
 
     def _verify(self, time: Time) -> None:
         if any(time is seen for seen in self._seen):
@@ -243,7 +248,8 @@ class Checked(Domain):
         for a in self._seen:
             for b in self._seen:
                 self._verify_transitive(time, a, b)
-        self._seen = [self._seen[0], *self._seen[1:][-self._window + 2 :], time]
+        others = [seen for seen in self._seen[1:] if seen != time]  # distinct, or one time would drive the rest out
+        self._seen = [self._seen[0], *others[max(0, len(others) - self._window + 2) :], time]
 
     def _verify_pair(self, t: Time, u: Time) -> None:
         le = self.less_equal

@@ -15,9 +15,10 @@ from typing import Any
 import trio
 
 from dataflow.clock import Clock
-from dataflow.comm.messages import Finished, Message
+from dataflow.comm.flow import DEFAULT_LIMIT, Flow
+from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure
 from dataflow.comm.transport import Transport
-from dataflow.errors import ConstructionError, GraphMismatch
+from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
 from dataflow.instance import Dataflow
 from dataflow.scope import Scope
 from dataflow.signal import Signal
@@ -27,14 +28,15 @@ from dataflow.timestamp import Checked, domain_of
 class Worker:
     """One of `peers` workers that together run the same dataflows."""
 
-    def __init__(self, index: int, peers: int, debug: bool = False) -> None:
+    def __init__(self, index: int, peers: int, debug: bool = False, limit: int = DEFAULT_LIMIT) -> None:
         self.index = index
         self.peers = peers
         self.debug = debug
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
-        self._mailbox: deque[Message | Finished] = deque()
+        self.flow = Flow(peers, limit)
+        self._mailbox: deque[AnyMessage] = deque()
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
@@ -46,6 +48,7 @@ class Worker:
         self._awake = False
         self._stepping = False
         self._idle_waiters: list[Signal] = []
+        self._room_waiters: list[Signal] = []
 
     def __repr__(self) -> str:
         return f"<worker {self.index} of {self.peers}>"
@@ -82,7 +85,7 @@ class Worker:
 
     async def step(self) -> bool:
         """Does what there is to do now; whether there is more. A checkpoint."""
-        self.step_now()
+        self.turn()
         await trio.lowlevel.checkpoint()
         return self.busy
 
@@ -90,6 +93,14 @@ class Worker:
         """Ends a dataflow on every worker, whatever it was doing. Whoever waits for it gets DataflowDropped."""
         scope.dataflow.drop()
         self.wake()
+
+    async def room(self) -> None:
+        """Waits while too much data is on its way between workers. Always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self.flow.open:
+            waiter = Signal()
+            self._room_waiters.append(waiter)
+            await waiter.wait()
 
     def explain(self) -> str:
         """For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
@@ -109,18 +120,21 @@ class Worker:
         """Says that everything has been done: the next `wake` sets the signal."""
         self._awake = False
 
-    def post(self, message: Message | Finished) -> None:
-        """Leaves a message for this worker (called by transports)."""
+    def post(self, message: AnyMessage) -> None:
+        """Leaves a message for this worker, and wakes it."""
         self._mailbox.append(message)
-        if not self._awake:
-            self.wake()
+        self.wake()
 
-    def send(self, to: int, message: Message | Finished) -> None:
+    def receive(self, message: AnyMessage) -> None:
+        """Leaves a message for this worker, whose `turn` the caller will call."""
+        self._mailbox.append(message)
+
+    def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to another worker."""
         assert self.transport is not None
         self.transport.send(to, message)
 
-    def broadcast(self, message: Message | Finished) -> None:
+    def broadcast(self, message: AnyMessage) -> None:
         """Sends a message to every other worker."""
         for to in range(self.peers):
             if to != self.index:
@@ -168,22 +182,67 @@ class Worker:
             self._stepping = False
         self.retire()
 
+    def turn(self) -> None:
+        """Does what there is to do now and lets go of what was sent; the pump goes on with what is left.
+
+        Called by the pump, and by a transport that has just received something: waking the pump for that would cost a
+        switch between tasks.
+        """
+        awake, self._awake = self._awake, True  # whatever wakes us during the turn is part of it
+        try:
+            self.step_now()
+        finally:
+            self._awake = awake
+        assert self.transport is not None
+        self.transport.flush()
+        if self.busy:
+            self.wake()
+
     def take_mail(self) -> None:
         """Delivers every message in the mailbox."""
         mailbox = self._mailbox
         while mailbox:
             self.deliver(mailbox.popleft())
 
-    def deliver(self, message: Message | Finished) -> None:
+    def deliver(self, message: AnyMessage) -> None:
         """Delivers one message to its dataflow; holds it if main has not built that yet."""
         if isinstance(message, Finished):
             self._finished[message.sender] = message.dataflows
             self._check_counts()
+        elif isinstance(message, Consumed):
+            self._flow_changed(self.flow.acknowledged(self.index, message.size))
+        elif isinstance(message, Pressure):
+            self.flow.pressed(message.sender, message.on)
+            self._flow_changed(None)
+        elif isinstance(message, Goodbye):
+            raise ProtocolError(f"worker {message.sender} said goodbye, which concerns its link alone")
         elif message.dataflow in self._dataflows:
             self._dataflows[message.dataflow].receive(message)
         elif message.dataflow not in self._ended:
             self._unbuilt.setdefault(message.dataflow, []).append(message)
             self._check_counts()
+        elif isinstance(message, Data):
+            self.took(message.sender, message.size)
+
+    def send_data(self, to: int, data: Data) -> None:
+        """Sends data to another worker, and weighs it."""
+        self.send(to, data)
+        self._flow_changed(self.flow.sent(self.index, data.size))
+
+    def took(self, sender: int, size: int) -> None:
+        """Operators here have taken data of another worker's."""
+        acknowledge = self.flow.taken(sender, size)
+        if acknowledge:
+            self.send(sender, Consumed(self.index, acknowledge))
+
+    def _flow_changed(self, pressure: bool | None) -> None:
+        """Tells all that this worker is under pressure (or no longer is), and lets sources go on if nobody is."""
+        if pressure is not None:
+            self.broadcast(Pressure(self.index, pressure))
+        if self._room_waiters and self.flow.open:
+            waiters, self._room_waiters = self._room_waiters, []
+            for waiter in waiters:
+                waiter.set()
 
     def retire(self) -> None:
         """Forgets dataflows that are complete, and wakes whoever waits for that."""
@@ -237,10 +296,10 @@ class Worker:
         while True:
             await self.signal.wait()
             self._awake = True
-            self.step_now()
+            self.turn()
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
-                self.step_now()
+                self.turn()
             self.rest()  # nothing can have happened since the last look: this is one thread
 
     @asynccontextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from dataflow.channels.hashing import stable_hash
 from dataflow.errors import ConstructionError
 
-Batch = Sequence[Any]
+Batch: TypeAlias = Any
+"""A list of rows, or `dataflow.columns.Columns`: anything with a length."""
 
 
 class Pact(ABC):

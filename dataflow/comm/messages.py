@@ -1,4 +1,4 @@
-"""What workers say to each other. Every message names its sender and its dataflow."""
+"""What workers say to each other. Every message names its sender; most name a dataflow."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Records for an input: `channel` is the index of its location."""
+    """Records for an input: `channel` is the index of its location; `size` is what the batch weighs (see flow)."""
 
     sender: int
     dataflow: int
     channel: int
     time: Time
     batch: Batch
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +57,31 @@ class Finished:
     dataflows: int
 
 
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The sender's operators have taken data of this weight that the receiver had sent."""
+
+    sender: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """More (or no longer more) data of the sender's is on its way than may be: sources everywhere should wait (or go
+    on)."""
+
+    sender: int
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """The sender has nothing more to say: an end of the connection is now no surprise."""
+
+    sender: int
+
+
 Message: TypeAlias = Hello | Progress | Data | Dropped
 """What concerns one dataflow."""
+
+AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Goodbye

@@ -1,11 +1,20 @@
-"""The interface between a worker and the way to its peers, and the simplest such way."""
+"""The interface between a worker and the way to its peers, and its implementations.
+
+`InProcess` joins workers of one trio loop. `Linked` joins workers of different processes, by one link to each: over
+the socket pairs of processes on one host (`dataflow.launch.processes`) or over TCP (`dataflow.launch.mesh`). One
+conformance suite runs on all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from dataflow.comm.messages import Finished, Message
+import trio
+
+from dataflow.comm.link import Link
+from dataflow.comm.messages import AnyMessage, Goodbye
+from dataflow.signal import Signal
 
 if TYPE_CHECKING:
     from dataflow.worker import Worker
@@ -14,13 +23,16 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """Carries messages between workers.
 
-    Messages from one worker to another arrive once each; Hello, Progress, Dropped and Finished in the order in which
-    they were sent. Data may overtake and be overtaken. `send` does not wait, and never calls into the receiving
-    worker directly: it leaves the message where that worker will look, and wakes it.
+    Messages from one worker to another arrive once each and in order (the simulation of `dataflow.testing` lets data
+    overtake, so nothing relies on more than order among the rest). `send` does not wait, and never calls into the
+    receiving worker directly; what was sent may stay here until `flush`.
     """
 
-    def send(self, to: int, message: Message | Finished) -> None:
+    def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to worker `to`."""
+
+    def flush(self) -> None:
+        """Lets go of everything that was sent."""
 
 
 class InProcess:
@@ -29,6 +41,65 @@ class InProcess:
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._workers = workers
 
-    def send(self, to: int, message: Message | Finished) -> None:
+    def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to worker `to`."""
         self._workers[to].post(message)
+
+    def flush(self) -> None:
+        """Nothing is kept."""
+
+
+class Linked:
+    """One link to each other worker."""
+
+    def __init__(self, worker: Worker, links: Mapping[int, Link]) -> None:
+        self._worker = worker
+        self._links = dict(links)
+        self._farewell = Signal()
+
+    def send(self, to: int, message: AnyMessage) -> None:
+        """Queues a message for worker `to`."""
+        self._links[to].post(message)
+
+    def flush(self) -> None:
+        """Sends every queue as one frame."""
+        for link in self._links.values():
+            link.flush()
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Starts the tasks of all links. What they raise ends the worker."""
+        for link in self._links.values():
+            nursery.start_soon(self._read, link, name=f"from worker {link.peer}")
+            nursery.start_soon(link.write, name=f"to worker {link.peer}")
+
+    async def _read(self, link: Link) -> None:
+        await link.read(self._receive)
+        self._farewell.set()
+
+    def _receive(self, messages: list[AnyMessage]) -> None:
+        worker = self._worker
+        for message in messages:
+            if isinstance(message, Goodbye):
+                self._farewell.set()
+            else:
+                worker.receive(message)
+        worker.turn()
+
+    async def say_goodbye(self) -> None:
+        """Tells every peer that there is nothing more to come, and waits until all have said the same.
+
+        Whoever closes a connection with bytes unread may destroy what the other has not read yet: so all stay until all
+        are done.
+        """
+        for link in self._links.values():
+            link.post(Goodbye(self._worker.index))
+        self.flush()
+        for link in self._links.values():
+            await link.drain()
+        while not all(link.said_goodbye for link in self._links.values()):
+            await self._farewell.wait()
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        for link in self._links.values():
+            await link.close()

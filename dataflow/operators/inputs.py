@@ -57,6 +57,10 @@ class _Entry:
         if self._capability.live:
             self._capability.drop()
 
+    async def room(self) -> None:
+        """Waits while too much data is on its way between workers: for a main that would otherwise send on and on."""
+        await self._dataflow.worker.room()
+
     def _require_open(self, verb: str) -> None:
         self._dataflow.require_alive()
         if not self._dataflow.built:

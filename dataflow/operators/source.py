@@ -107,6 +107,7 @@ class _Source:
         self._every = every
         self._name = name
         self._clock = context.clock
+        self._worker = scope.dataflow.worker
         self._capability: Capability = context.capability()
         self._output: OutputPort = context.outputs[0]
         self._outstanding = Outstanding(scope.dataflow)
@@ -139,6 +140,7 @@ class _Source:
     async def _pace(self, start: float, slot: int) -> None:
         if self._every is not None:
             await self._clock.sleep_until(start + slot * self._every)
+        await self._worker.room()
         if len(self._sent) >= self._ahead:
             await self._outstanding.wait_passed(self._sent.popleft())
 

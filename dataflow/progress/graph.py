@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dataflow.errors import ConstructionError
 from dataflow.progress.paths import Levels, PathSummary
@@ -47,6 +47,16 @@ class Node:
     initial: tuple[bool, ...]  # outputs for which every worker starts with a capability at the minimum
 
 
+def _show(path: PathSummary) -> str:
+    """A path as two workers would both write it: without the addresses that a default `repr` has."""
+    return f"({', '.join(map(_show_part, path.kept))}) ({', '.join(map(_show_part, path.fresh))})"
+
+
+def _show_part(part: Any) -> str:
+    plain = getattr(type(part), "__repr__", None) is getattr(object, "__repr__", None)
+    return type(part).__qualname__ if plain else repr(part)
+
+
 class Graph:
     """Nodes and edges, added one by one; then `freeze`, after which the locations have fixed indices.
 
@@ -62,6 +72,7 @@ class Graph:
         self.acyclic = False
         self._indices: dict[Location, int] = {}
         self._fed: set[Target] = set()
+        self._frozen = False
 
     def add_node(
         self,
@@ -73,10 +84,16 @@ class Graph:
     ) -> int:
         """Adds a node and returns its number. `initial` names the outputs that start with a capability."""
         self._refuse_if_frozen()
+        holds = set(initial)
+        if not holds <= set(range(len(outputs))):
+            raise ConstructionError(f"{name}: initial capabilities {sorted(holds)} for {len(outputs)} outputs")
         for (i, o), path in connections.items():
+            if not (0 <= i < len(inputs) and 0 <= o < len(outputs)):
+                raise ConstructionError(f"{name}: there is no input {i} or no output {o} to connect")
+            if path.entered and len(path.kept) < len(path.origin):
+                raise ConstructionError(f"{name}: leaves a scope and enters one at once; use an operator for each")
             if path.origin != inputs[i] or path.target != outputs[o]:
                 raise ConstructionError(f"{name}: the summary from input {i} to output {o} does not fit their scopes")
-        holds = set(initial)
         starts = tuple(port in holds for port in range(len(outputs)))
         self.nodes.append(Node(name, tuple(inputs), tuple(outputs), dict(connections), starts))
         return len(self.nodes) - 1
@@ -84,6 +101,8 @@ class Graph:
     def add_edge(self, source: Source, target: Target) -> None:
         """Connects an output to an input of the same scope; an input has at most one edge."""
         self._refuse_if_frozen()
+        self._require(source)
+        self._require(target)
         if target in self._fed:
             raise ConstructionError(f"input {target.port} of {self.nodes[target.node].name} is connected already")
         if self.levels(source) != self.levels(target):
@@ -92,6 +111,12 @@ class Graph:
             )
         self._fed.add(target)
         self.edges.append((source, target))
+
+    def _require(self, location: Location) -> None:
+        node = self.nodes[location.node] if 0 <= location.node < len(self.nodes) else None
+        ports = () if node is None else node.outputs if isinstance(location, Source) else node.inputs
+        if not 0 <= location.port < len(ports):
+            raise ConstructionError(f"there is no {location}")
 
     def levels(self, location: Location) -> Levels:
         """The levels of time at a location."""
@@ -122,11 +147,12 @@ class Graph:
         self.locations = sorted(locations, key=ranks.__getitem__)
         self.ranks = [ranks[location] for location in self.locations]
         self._indices = {location: index for index, location in enumerate(self.locations)}
+        self._frozen = True
 
     @property
     def frozen(self) -> bool:
         """Whether the graph is complete."""
-        return bool(self.locations)
+        return self._frozen
 
     def index(self, location: Location) -> int:
         """The number of a location in the frozen graph."""
@@ -158,7 +184,13 @@ class Graph:
             inputs = ", ".join("nothing" if s is None else f"#{s.node}.{s.port}" for s in feeds)
             shape = f"{len(node.outputs)} output{'s' * (len(node.outputs) != 1)}"
             depth = max((len(levels) for levels in node.inputs + node.outputs), default=1) - 1
-            lines.append(f"#{number} {node.name} (from {inputs or 'nothing'}; {shape}; depth {depth})")
+            times = "; ".join(sorted({" x ".join(d.name for d in levels) for levels in node.inputs + node.outputs}))
+            inside = ", ".join(f"{i}->{o} {_show(p)}" for (i, o), p in sorted(node.connections.items()))
+            starts = [port for port, holds in enumerate(node.initial) if holds]
+            lines.append(
+                f"#{number} {node.name} (from {inputs or 'nothing'}; {shape}; depth {depth}; times {times}; "
+                f"inside {inside or 'nothing'}; starts {starts})"
+            )
         return tuple(lines)
 
     def digest(self) -> str:

@@ -32,11 +32,10 @@ def propagation_order(graph: Graph, locations: list[Location]) -> tuple[dict[Loc
     for start, end, path in graph.hops():
         hops[start].append((end, path))
     ranks: dict[Location, tuple[int, ...]] = dict.fromkeys(locations, ())
-    _decompose(graph, hops, locations, 0, ranks)
-    acyclic = all(
-        len(component) == 1 for component in components(locations, {n: [e for e, _ in out] for n, out in hops.items()})
-    )
-    return ranks, acyclic
+    whole = components(locations, {start: [end for end, _ in out] for start, out in hops.items()})
+    # Hops that advance time are taken away below, and yet must lead upwards wherever the whole graph allows it.
+    _decompose(graph, hops, [location for component in whole for location in component], 0, ranks)
+    return ranks, all(len(component) == 1 for component in whole)
 
 
 def _decompose(

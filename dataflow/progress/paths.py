@@ -68,7 +68,7 @@ class PathSummary:
         """The least time that can come out when `time` goes in; None if none can."""
         levels = split(time, len(self.origin) - 1)
         kept = tuple(d.results_in(s, t) for d, s, t in zip(self.origin, self.kept, levels, strict=False))
-        return None if None in kept else join(kept + self.fresh)
+        return None if any(level is None for level in kept) else join(kept + self.fresh)
 
     def followed_by(self, other: PathSummary) -> PathSummary | None:
         """This path and then `other`; None if nothing can pass both."""
@@ -79,7 +79,7 @@ class PathSummary:
             d.results_in(s, t)
             for d, s, t in zip(self.entered, other.kept[n:], self.fresh[: max(0, m - n)], strict=False)
         ]
-        if None in kept or None in fresh:
+        if any(part is None for part in (*kept, *fresh)):
             return None
         entered = self.entered[: max(0, m - n)] + other.entered
         return PathSummary(self.origin, tuple(kept), tuple(fresh) + other.fresh, entered)

@@ -100,6 +100,7 @@ def run_updates(antichain: MutableAntichain | TotalAntichain, updates: list[tupl
         said = antichain.update(time, diff)
         expected = minimal(t for t, n in counts.items() if n > 0)
         assert net_change(said) == dict.fromkeys(expected - known, 1) | dict.fromkeys(known - expected, -1)
+        assert len(said) == len(net_change(said))  # each time once: nothing comes and goes within one answer
         known = expected
         antichain._check()
         assert set(antichain.frontier) == expected

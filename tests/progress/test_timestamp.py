@@ -159,12 +159,6 @@ def test_a_time_of_the_wrong_kind(domain: Domain, time: Any, says: str) -> None:
         domain.check(time)
 
 
-def test_a_time_before_the_minimum_is_not_a_time() -> None:
-    """What is below the minimum would lie before where the dataflow starts: its times are 0, 1, 2, ..."""
-    with pytest.raises(TimeError):
-        Integers().check(-1)
-
-
 def test_numbers_that_are_integers_become_integers() -> None:
     class Seven:
         def __index__(self) -> int:

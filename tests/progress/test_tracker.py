@@ -157,6 +157,33 @@ def test_both_trackers_agree_on_acyclic_graphs_of_integers(seed: int) -> None:
         assert trackers[0].complete == trackers[1].complete
 
 
+class CountingTracker(CyclicTracker):
+    """Notes what is put on the worklist: each time that happens, a key is asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.queued: Counts = Counter()
+        super().__init__(graph)
+
+    def _key(self, here: int, time: Any) -> tuple[Any, ...]:
+        self.queued[self.graph.locations[here], time] += 1
+        return super()._key(here, time)
+
+
+@pytest.mark.parametrize("first", range(0, 210, BLOCK))
+def test_no_pointstamp_is_processed_twice_in_a_batch(first: int) -> None:
+    """The promise on which the stated cost rests: hops increase the key, so all is known when a key is reached."""
+    for seed in range(first, first + BLOCK):
+        _, graph, rng = graph_of_seed(seed)
+        tracker = CountingTracker(graph)
+        counts: Counts = Counter()
+        for _ in range(8):
+            batch = arbitrary_batch(rng, graph, counts)
+            counts.update(batch)
+            tracker.queued.clear()
+            tracker.propagate(as_changes(rng, graph, batch))
+            assert max(tracker.queued.values(), default=0) <= 1, f"seed {seed}"
+
+
 def test_the_random_cases_have_what_they_are_for() -> None:
     """Loops, nesting, several kinds of frontiers: or the cases above prove little."""
     graphs = [graph_of_seed(seed)[:2] for seed in range(140)]

@@ -1,0 +1,78 @@
+"""Flow control: how much data may be on its way before sources wait. Pure.
+
+Every worker weighs what it sends to others, and is told when their operators have taken it. What has been sent and
+not taken is *on its way*. While that is more than the limit the worker is *under pressure*; it says so to all, and
+sources on all workers wait until nobody is under pressure any more.
+
+Only sources wait. Operators, progress, control and state never do. So there is no cycle of waiting: sources wait for
+operators to take what is queued, and operators wait for nobody. What is on its way for one worker is at most the
+limit, and what its sources and operators send between crossing it and the sources' noticing.
+docs/internals/transport.md has the argument in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+
+ROW = 64  # what a row weighs: a guess, as good as any, for objects whose size nobody knows
+DEFAULT_LIMIT = 64 << 20
+
+
+def weigh(batch: Sized) -> int:
+    """The weight of a batch in bytes: known for columns, guessed for rows."""
+    size = getattr(batch, "nbytes", None)
+    return ROW * len(batch) if size is None else int(size)
+
+
+class Flow:
+    """One worker's account. Each operation costs O(1)."""
+
+    def __init__(self, peers: int, limit: int = DEFAULT_LIMIT) -> None:
+        if limit < 1:
+            raise ValueError(f"the limit of data on its way must be positive, not {limit}")
+        self.limit = limit
+        self.on_its_way = 0
+        self.most = 0  # the most that ever was on its way, for reports and tests
+        # Small amounts are acknowledged together. All that may stay unacknowledged must fit under half of the limit,
+        # where the pressure ends, or a sender could wait for an acknowledgement that never comes.
+        self._grain = max(1, limit // (4 * peers))
+        self._taken: dict[int, int] = {}  # by sender, what was taken and not yet acknowledged
+        self._pressing: set[int] = set()  # the workers that are under pressure
+
+    @property
+    def open(self) -> bool:
+        """Whether sources may go on."""
+        return not self._pressing
+
+    def sent(self, me: int, size: int) -> bool | None:
+        """Data was sent. True if that puts this worker, `me`, under pressure, which it must say to all."""
+        self.on_its_way += size
+        self.most = max(self.most, self.on_its_way)
+        if self.on_its_way > self.limit and me not in self._pressing:
+            self._pressing.add(me)
+            return True
+        return None
+
+    def acknowledged(self, me: int, size: int) -> bool | None:
+        """Data of this worker's was taken. False if that ends its pressure, which it must say to all."""
+        self.on_its_way -= size
+        if self.on_its_way <= self.limit // 2 and me in self._pressing:
+            self._pressing.discard(me)
+            return False
+        return None
+
+    def taken(self, sender: int, size: int) -> int:
+        """Operators here took data of another's. What to acknowledge now; 0 for nothing yet."""
+        total = self._taken.get(sender, 0) + size
+        if total < self._grain:
+            self._taken[sender] = total
+            return 0
+        self._taken.pop(sender, None)
+        return total
+
+    def pressed(self, sender: int, on: bool) -> None:
+        """Another worker says that it is, or no longer is, under pressure."""
+        if on:
+            self._pressing.add(sender)
+        else:
+            self._pressing.discard(sender)

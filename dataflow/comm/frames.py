@@ -1,0 +1,180 @@
+"""Frames: the unit of what goes over a connection. Pure: bytes in, frames out.
+
+    prefix, 28 bytes    magic (4), length of header (4), length of body (8), keyed checksum (12)
+    header              msgpack
+    body                raw buffers, one after the other
+
+The checksum is a keyed hash of the frame's number, both lengths and the header. The key belongs to one direction of
+one connection (see `handshake`), so a frame that was garbled, truncated, replayed, reordered, or made by somebody who
+does not know the secret is recognised before its header is looked at. The body is not part of it: TLS is for that.
+Lengths are checked against limits before anything of that size is allocated.
+
+The decoder never copies a body: the reader asks where the next bytes should go (`buffer`), puts them there and says how
+many there were (`received`). A body that is large gets a buffer of its own, which then belongs to whoever takes the
+frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from dataflow.errors import ProtocolError
+
+MAGIC = b"MdF1"
+_PREFIX = struct.Struct("<4sIQ")
+_CHECKSUM = 12
+PREFIX_SIZE = _PREFIX.size + _CHECKSUM
+_NUMBER = struct.Struct("<Q")
+_CHUNK = 1 << 16
+
+
+class FrameError(ProtocolError):
+    """A frame that cannot be right. The connection that brought it is not to be trusted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large the parts of a frame may be."""
+
+    header: int = 1 << 24
+    body: int = 1 << 31
+
+    def check(self, header: int, body: int) -> None:
+        """FrameError if a part is too large."""
+        if header > self.header:
+            raise FrameError(f"a frame with a header of {header} bytes is over the limit of {self.header}")
+        if body > self.body:
+            raise FrameError(f"a frame with a body of {body} bytes is over the limit of {self.body}")
+
+
+def _checksum(key: bytes, number: int, lengths: bytes, header: bytes | memoryview) -> bytes:
+    hasher = hashlib.blake2b(_NUMBER.pack(number), key=key, digest_size=_CHECKSUM)
+    hasher.update(lengths)
+    hasher.update(header)
+    return hasher.digest()
+
+
+class FrameEncoder:
+    """Numbers and seals the frames of one direction of one connection."""
+
+    def __init__(self, key: bytes, limits: Limits | None = None) -> None:
+        self._key = key
+        self._limits = limits or Limits()
+        self._number = 0
+
+    def encode(self, header: bytes, body: int = 0) -> bytes:
+        """The prefix and header of the next frame, to be followed by `body` bytes."""
+        self._limits.check(len(header), body)
+        prefix = _PREFIX.pack(MAGIC, len(header), body)
+        sealed = prefix + _checksum(self._key, self._number, prefix, header) + header
+        self._number += 1
+        return sealed
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame. The body is a view of a buffer that nobody else will write to."""
+
+    header: bytes
+    body: memoryview
+
+
+class FrameDecoder:
+    """Cuts the bytes of one direction of one connection into frames."""
+
+    def __init__(self, key: bytes, limits: Limits | None = None) -> None:
+        self._key = key
+        self._limits = limits or Limits()
+        self._number = 0
+        self._frames: deque[Frame] = deque()
+        self._small = bytearray(_CHUNK)  # where bytes go while no large body is on its way
+        self._start = 0  # the part of _small that has not been looked at
+        self._end = 0
+        self._header: bytes | None = None  # of the frame whose body is on its way
+        self._body = memoryview(b"")
+        self._filled = 0
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes that arrive should be put; never empty."""
+        if self._header is not None:
+            return self._body[self._filled :]
+        if self._end == len(self._small):
+            self._make_room()
+        return memoryview(self._small)[self._end :]
+
+    def received(self, count: int) -> None:
+        """So many bytes were put into the buffer. FrameError if what has arrived cannot be right."""
+        if self._header is not None:
+            self._filled += count
+            if self._filled == len(self._body):
+                self._complete(self._header, self._body)
+        else:
+            self._end += count
+        while self._header is None and self._next():
+            pass
+
+    def take(self) -> Frame | None:
+        """The next whole frame, if there is one."""
+        return self._frames.popleft() if self._frames else None
+
+    @property
+    def in_the_middle(self) -> bool:
+        """Whether part of a frame has arrived: an end of the connection here would be a truncation."""
+        return self._header is not None or self._end > self._start
+
+    def _next(self) -> bool:
+        """Looks at the next frame among the bytes at hand; whether it made headway."""
+        at_hand = self._end - self._start
+        if at_hand < PREFIX_SIZE:
+            return False
+        view = memoryview(self._small)
+        prefix = bytes(view[self._start : self._start + _PREFIX.size])
+        magic, header_size, body_size = _PREFIX.unpack(prefix)
+        if magic != MAGIC:
+            raise FrameError("these are not frames: the peer speaks another protocol, or the bytes are garbled")
+        self._limits.check(header_size, body_size)
+        if at_hand < PREFIX_SIZE + header_size:
+            if PREFIX_SIZE + header_size > len(self._small):
+                self._make_room(PREFIX_SIZE + header_size)
+            return False
+        checksum = bytes(view[self._start + _PREFIX.size : self._start + PREFIX_SIZE])
+        self._start += PREFIX_SIZE
+        header = bytes(view[self._start : self._start + header_size])
+        self._start += header_size
+        if checksum != _checksum(self._key, self._number, prefix, header):
+            raise FrameError(f"frame {self._number} is garbled, replayed, or not from whom it seems to be")
+        self._number += 1
+        self._begin_body(header, body_size)
+        return True
+
+    def _begin_body(self, header: bytes, size: int) -> None:
+        """Gives the body a buffer of its own and moves into it what has arrived already."""
+        at_hand = min(size, self._end - self._start)
+        body = np.empty(size, np.uint8).data  # not bytearray, which would first write zeros
+        body[:at_hand] = memoryview(self._small)[self._start : self._start + at_hand]
+        self._start += at_hand
+        if at_hand == size:
+            self._complete(header, body)
+        else:
+            self._header, self._body, self._filled = header, body, at_hand
+
+    def _complete(self, header: bytes, body: memoryview) -> None:
+        self._frames.append(Frame(header, body))
+        self._header, self._body, self._filled = None, memoryview(b""), 0
+
+    def _make_room(self, size: int = _CHUNK) -> None:
+        """Moves what has not been looked at to the front of a buffer of at least that size.
+
+        A buffer that a large header needed is given back when it is empty again.
+        """
+        rest = self._small[self._start : self._end]
+        if len(rest) == len(self._small):
+            size = max(size, 2 * len(self._small))
+        self._small = bytearray(max(size, len(rest), _CHUNK))
+        self._small[: len(rest)] = rest
+        self._start, self._end = 0, len(rest)

@@ -1,0 +1,144 @@
+"""A link: one connection to one other worker, with its frames, its queue and its end.
+
+Messages are queued by `post` and leave with the next `flush`, all of them in one frame: progress and small data share
+a frame, and the peer is woken once. If the kernel takes the frame at once, as it mostly does, no task is involved.
+Otherwise the link's writing task goes on with it, and what is posted meanwhile is gathered into the next frame.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from dataflow.comm.frames import FrameDecoder, FrameEncoder, Limits
+from dataflow.comm.handshake import Keys
+from dataflow.comm.messages import AnyMessage, Data, Goodbye
+from dataflow.comm.pipes import Piece, Pipe
+from dataflow.comm.wire import decode_messages, encode_messages
+from dataflow.errors import PeerLost
+from dataflow.signal import Signal
+
+_FRAME = 1 << 20  # messages that weigh more than this together go in several frames
+
+
+class Link:
+    """One connection to worker `peer`."""
+
+    def __init__(self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None) -> None:
+        self.peer = peer
+        self.said_goodbye = False  # by the peer
+        self._pipe = pipe
+        self._encoder = FrameEncoder(keys.sending, limits)
+        self._decoder = FrameDecoder(keys.receiving, limits)
+        self._queue: deque[AnyMessage] = deque()
+        self._unsent: deque[Piece] = deque()
+        self._signal = Signal()
+        self._drained = Signal()
+        self._lost = False
+
+    # Sending
+
+    def post(self, message: AnyMessage) -> None:
+        """Queues a message for the next flush."""
+        self._queue.append(message)
+
+    def flush(self) -> None:
+        """Sends what is queued, as far as that is possible without waiting."""
+        if not self._lost and (self._queue or self._unsent):
+            self._send_now()
+            if self._unsent:
+                self._signal.set()
+
+    async def drain(self) -> None:
+        """Waits until everything that was posted has been handed to the kernel, or the connection is lost."""
+        self.flush()
+        while not self._lost and (self._queue or self._unsent):
+            await self._drained.wait()
+
+    def _send_now(self) -> None:
+        try:
+            while True:
+                if not self._unsent:
+                    if not self._queue:
+                        return
+                    self._encode_frame()
+                sent = self._pipe.try_send(tuple(self._unsent))
+                if not sent:
+                    return
+                self._forget(sent)
+        except OSError:
+            self._lost = True  # the reading task will find out, and say so in its own way
+            self._queue.clear()
+            self._unsent.clear()
+
+    def _encode_frame(self) -> None:
+        messages: list[AnyMessage] = []
+        weight = 0
+        while self._queue and weight < _FRAME:
+            message = self._queue.popleft()
+            messages.append(message)
+            weight += message.size if isinstance(message, Data) else 64
+        header, buffers = encode_messages(messages)
+        self._unsent.append(self._encoder.encode(header, sum(map(len, buffers))))
+        self._unsent.extend(buffers)
+
+    def _forget(self, sent: int) -> None:
+        unsent = self._unsent
+        while sent:
+            size = len(unsent[0])
+            if sent < size:
+                unsent[0] = memoryview(unsent[0])[sent:]
+                return
+            sent -= size
+            unsent.popleft()
+        while unsent and not len(unsent[0]):
+            unsent.popleft()
+
+    async def write(self) -> None:
+        """The writing task: sends what `flush` could not."""
+        while True:
+            await self._signal.wait()
+            while not self._lost and (self._unsent or self._queue):
+                if not self._unsent:
+                    self._encode_frame()
+                try:
+                    self._forget(await self._pipe.send_some(tuple(self._unsent)))
+                except (OSError, trio.BrokenResourceError):
+                    self._lost = True
+            self._drained.set()
+
+    # Receiving
+
+    async def read(self, receive: Callable[[list[AnyMessage]], None]) -> None:
+        """The reading task: calls `receive` with the messages of whatever arrives, until the peer has said goodbye.
+
+        PeerLost if the connection ends before that; FrameError if what arrives cannot be right.
+        """
+        decoder = self._decoder
+        while True:
+            count = await self._receive(decoder)
+            if not count:
+                if self.said_goodbye:
+                    return
+                raise PeerLost(self.peer)
+            decoder.received(count)
+            messages: list[AnyMessage] = []
+            while (frame := decoder.take()) is not None:
+                messages += decode_messages(frame, self.peer)
+            if messages:
+                if isinstance(messages[-1], Goodbye):
+                    self.said_goodbye = True
+                receive(messages)
+
+    async def _receive(self, decoder: FrameDecoder) -> int:
+        try:
+            return await self._pipe.receive_into(decoder.buffer())
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+            return 0
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        self._lost = True
+        await self._pipe.close()

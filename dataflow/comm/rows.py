@@ -1,0 +1,74 @@
+"""A batch of rows as bytes, and back.
+
+Rows of one shape are turned into columns first (the rows of a batch nearly always have one shape), so that msgpack
+packs a few long lists of plain values in C rather than call back for every tuple: several times faster than row by
+row.
+
+>>> decode_rows(encode_rows([("fox", (1, 2.5)), ("dog", (3, 4.5))]))
+[('fox', (1, 2.5)), ('dog', (3, 4.5))]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from dataflow import codec
+
+_PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
+_VALUES, _TUPLES, _DATACLASS, _SCALARS = 0, 1, 2, 3
+
+
+def encode_rows(rows: list[Any]) -> bytes:
+    """The bytes of a batch; TypeError names what cannot be sent."""
+    return codec.encode([len(rows), _encode_column(rows)])
+
+
+def decode_rows(data: bytes | memoryview) -> list[Any]:
+    """The batch that was encoded; ValueError if the bytes are not one."""
+    try:
+        length, column = codec.decode(data)
+        rows = _decode_column(column, length)
+    except (TypeError, RecursionError, AttributeError, LookupError) as error:
+        raise ValueError(f"damaged rows: {error}") from None
+    if len(rows) != length:
+        raise ValueError(f"damaged rows: {len(rows)} of {length} are there")
+    return rows
+
+
+def _encode_column(values: Any) -> list[Any]:
+    """A column of values: as they are, or as the columns of their parts if all have one shape."""
+    kinds = set(map(type, values))
+    if kinds <= _PLAIN or len(kinds) != 1:
+        return [_VALUES, list(values)]
+    (kind,) = kinds
+    if kind is tuple and len(set(map(len, values))) == 1 and len(values[0]) > 0:
+        return [_TUPLES, [_encode_column(part) for part in zip(*values, strict=True)]]
+    if dataclasses.is_dataclass(kind) and (names := [field.name for field in dataclasses.fields(kind)]):
+        parts = [_encode_column([*map(attrgetter(name), values)]) for name in names]
+        return [_DATACLASS, codec.class_name(kind), parts]
+    if issubclass(kind, np.generic) and len({value.dtype for value in values}) == 1:
+        array = np.array(values)
+        return [_SCALARS, codec.dtype_name(array.dtype), array.tobytes()]
+    return [_VALUES, list(values)]
+
+
+def _decode_column(column: Any, length: int) -> list[Any]:
+    kind, *parts = column
+    if kind == _VALUES:
+        (values,) = parts
+        if type(values) is not list:
+            raise ValueError("a column is not a list")
+        return values
+    if kind == _TUPLES:
+        return list(zip(*(_decode_column(part, length) for part in parts[0]), strict=True))
+    if kind == _DATACLASS:
+        cls = codec.find_class(parts[0], None)
+        rows = zip(*(_decode_column(part, length) for part in parts[1]), strict=True)
+        return [codec.make_dataclass(cls, row) for row in rows]
+    if kind == _SCALARS:
+        return list(np.frombuffer(parts[1], codec.safe_dtype(parts[0])))
+    raise ValueError(f"unknown kind of column {kind!r}")

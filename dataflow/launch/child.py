@@ -1,0 +1,161 @@
+"""What a worker's process does, from fork to exit."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from dataflow.comm.handshake import Keys
+from dataflow.comm.link import Link
+from dataflow.comm.pipes import SocketPipe
+from dataflow.comm.transport import Linked
+from dataflow.errors import PeerLost
+from dataflow.execute import Main, unwrap
+from dataflow.launch import report
+from dataflow.worker import Worker
+
+_LENGTH = struct.Struct("<Q")
+_PR_SET_PDEATHSIG = 1
+
+Connect = Callable[[], Awaitable[dict[int, Link]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a process is to be: which worker, of how many, how it finds the others, and whom it reports to."""
+
+    index: int
+    peers: int
+    connect: Connect
+    control: socket.socket
+    stdout: int
+    stderr: int
+    parent: int
+    debug: bool
+    limit: int
+
+
+def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None:
+    """Runs one worker in a forked process, and exits. Never returns."""
+    status = 1
+    try:
+        _settle_in(assignment)
+        outcome = trio.run(_run, assignment, main, args)
+        if outcome is not None:
+            _tell(assignment.control, outcome)
+            status = 0
+    except BaseException as error:  # whatever it is, the supervisor is told, and the process ends
+        _tell(assignment.control, report.encode_failure(error))
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+        os._exit(status)  # not sys.exit: what the parent registered to happen at its exit is not ours to do
+
+
+def _settle_in(assignment: Assignment) -> None:
+    """Signals, standard streams, and an end when the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the supervisor decides what it means
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != assignment.parent:  # it ended before we asked to be told
+        os._exit(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(assignment.stdout, 1)
+    os.dup2(assignment.stderr, 2)
+    for fd in {null, assignment.stdout, assignment.stderr} - {0, 1, 2}:
+        os.close(fd)
+    sys.stdin = open(0, closefd=False)
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+async def _run(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> bytes | None:
+    """The worker's life; its result to report, or None if the supervisor ended it."""
+    outcome: bytes | None = None
+
+    async def live() -> None:
+        nonlocal outcome
+        outcome = await _work(assignment, main, args)
+        nursery.cancel_scope.cancel()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_obey, assignment.control, nursery.cancel_scope)
+            nursery.start_soon(live)
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        if isinstance(error, PeerLost):
+            # The other side died, or failed and is about to say why. That is the message people should see, not ours.
+            _tell(assignment.control, report.encode_lost(error.peer))
+            await _told_to_stop(assignment.control)
+            return None
+        raise error from None
+    return outcome
+
+
+async def _work(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> bytes:
+    links = await assignment.connect()
+    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit)
+    transport = Linked(worker, links)
+    worker.transport = transport
+    try:
+        async with worker.running() as nursery:
+            transport.start(nursery)
+            nursery.start_soon(worker.pump, name=f"worker {worker.index}")
+            result = await worker.run_main(main, *args)
+            outcome = report.encode_result(worker.index, result)
+            await transport.say_goodbye()
+    finally:
+        await transport.close()
+    return outcome
+
+
+async def _obey(control: socket.socket, scope: trio.CancelScope) -> None:
+    """Ends the worker when the supervisor says so, or is gone."""
+    await _told_to_stop(control)
+    scope.cancel()
+
+
+async def _told_to_stop(control: socket.socket) -> None:
+    """Waits until the supervisor says anything at all, or is gone."""
+    control.setblocking(False)
+    await trio.lowlevel.wait_readable(control)
+
+
+def _tell(control: socket.socket, message: bytes) -> None:
+    """Says something to the supervisor. If that is gone there is nobody left to tell."""
+    control.setblocking(True)
+    try:
+        control.sendall(_LENGTH.pack(len(message)) + message)
+    except OSError:
+        os._exit(1)
+
+
+def socket_links(index: int, sockets: dict[int, socket.socket], key: bytes) -> Connect:
+    """Links over sockets that were connected before the fork: nobody else can have them, so nothing needs proof."""
+
+    async def connect() -> dict[int, Link]:
+        await trio.lowlevel.checkpoint()
+        return {
+            peer: Link(SocketPipe(sock), Keys(_direction(key, index, peer), _direction(key, peer, index)), peer)
+            for peer, sock in sockets.items()
+        }
+
+    return connect
+
+
+def _direction(key: bytes, sender: int, receiver: int) -> bytes:
+    return key + struct.pack("<II", sender, receiver)

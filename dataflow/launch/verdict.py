@@ -1,0 +1,112 @@
+"""Who is at fault when something goes wrong with a set of processes. Pure: events in, a verdict out.
+
+One failure has many consequences: the others lose their connections, or are told to stop. People want to read about
+the cause, once.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dataflow.errors import WorkerFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A worker's main returned, and its dataflows are complete."""
+
+    worker: int
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A worker reported an exception."""
+
+    worker: int
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A worker's process has ended; everything that it reported has been heard."""
+
+    worker: int
+    status: int  # negative: killed by that signal
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A worker lost its connection to another, which may be on the point of telling why."""
+
+    worker: int
+    peer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A worker's process is stopped, or a host does not answer."""
+
+    worker: int
+    why: str
+
+
+Event: TypeAlias = Returned | Failed | Exited | Lost | Silent
+
+
+class Verdict:
+    """Gathers events. `error` is the verdict, once there is one; `lost_since` says since when one is due."""
+
+    def __init__(self, workers: range) -> None:
+        self._workers = workers
+        self.results: dict[int, Any] = {}
+        self.error: BaseException | None = None
+        self._exited: set[int] = set()
+        self._lost: Lost | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every worker has returned and its process has ended."""
+        return len(self.results) == len(self._workers) and len(self._exited) == len(self._workers)
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether a connection was lost and nobody has said why yet."""
+        return self._lost is not None and self.error is None
+
+    def handle(self, event: Event) -> None:
+        """Takes an event into account. The first cause is the verdict; later ones are consequences."""
+        if isinstance(event, Returned):
+            self.results[event.worker] = event.result
+        elif isinstance(event, Exited):
+            self._exited.add(event.worker)
+            if event.worker not in self.results or event.status != 0:
+                self._blame(WorkerFailed(_obituary(event.worker, event.status), event.worker))
+        elif isinstance(event, Failed):
+            self._blame(event.error)
+        elif isinstance(event, Silent):
+            self._blame(WorkerFailed(f"worker {event.worker} {event.why}", event.worker))
+        elif isinstance(event, Lost):
+            self._lost = self._lost or event
+
+    def give_up_waiting(self) -> None:
+        """Nobody said why a connection was lost."""
+        if self._lost is not None:
+            worker, peer = self._lost.worker, self._lost.peer
+            self._blame(WorkerFailed(f"worker {peer} cannot be reached any more: worker {worker} lost it", peer))
+
+    def _blame(self, error: BaseException) -> None:
+        if self.error is None:
+            self.error = error
+
+
+def _obituary(worker: int, status: int) -> str:
+    if status < 0:
+        try:
+            name = f" ({signal.Signals(-status).name})"
+        except ValueError:
+            name = ""
+        return f"worker {worker} was killed by signal {-status}{name}"
+    return f"worker {worker} ended with exit status {status} before the computation was complete"

@@ -1,0 +1,125 @@
+"""Plain data comes back as what it was; bytes that are none are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataflow.codec import decode, encode
+from tests.engine.harness import known_bug, repeatable
+
+keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+keys = keys | st.tuples(keys) | st.tuples(keys, keys) | st.frozensets(keys, max_size=3)
+plain = st.recursive(
+    keys,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(keys, inner, max_size=4)
+        | st.sets(keys, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def shape(value: Any) -> Any:
+    """The value with its types, all the way down: 1, 1.0 and True are equal, and not the same."""
+    if isinstance(value, list | tuple):
+        return type(value), [shape(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return type(value), sorted((repr(shape(item)) for item in value))
+    if isinstance(value, dict):
+        return dict, [(shape(k), shape(v)) for k, v in value.items()]
+    return type(value), repr(value)
+
+
+@repeatable
+@given(plain)
+def test_round_trip(value: Any) -> None:
+    assert shape(decode(encode(value))) == shape(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**100, -(10**100), float("inf"), -0.0, "\x00", b"\xff" * 300,
+     (), set(), frozenset(), {}, [], ((),), {(1, 2): {3: (4,)}}, [None] * 20, "x" * 70_000],
+    ids=lambda v: repr(v)[:20],
+)  # fmt: skip
+def test_edges(value: Any) -> None:
+    assert shape(decode(encode(value))) == shape(value)
+
+
+def test_nan() -> None:
+    assert repr(decode(encode(float("nan")))) == "nan"
+
+
+class Opaque:
+    pass
+
+
+@pytest.mark.parametrize("value", [Opaque(), object(), print, lambda: 0, [1, (2, {3: Opaque()})], iter([]), range(3)])
+def test_what_is_no_plain_data_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"(Opaque|object|function|builtin|iterator|range)"):
+        encode(value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x92\x01", b"\x01\x02", b"\xc7\x01\x7f\x00", b"\xd9\x05ab", b"\xa1\xff"])
+def test_bytes_that_are_no_value_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        decode(data)
+
+
+@repeatable
+@given(st.binary(max_size=60))
+def test_garbage_is_a_value_or_a_value_error(data: bytes) -> None:
+    try:
+        decode(data)
+    except ValueError:
+        pass
+
+
+@repeatable
+@given(plain, st.data())
+def test_a_damaged_byte_is_a_value_or_a_value_error(value: Any, data: Any) -> None:
+    packed = bytearray(encode(value))
+    packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        decode(bytes(packed))
+    except ValueError:
+        pass
+
+
+@pytest.mark.parametrize("code", range(1, 40))
+@pytest.mark.parametrize("inner", [5, [[1]], "text", None, [1, 2, 3, 4], b"bytes", {}], ids=repr)
+def test_an_extension_with_the_wrong_content_is_a_value_or_a_value_error(code: int, inner: Any) -> None:
+    try:
+        decode(msgpack.packb(msgpack.ExtType(code, msgpack.packb(inner))))
+    except ValueError:
+        pass
+
+
+def test_deep_nesting_is_a_value_error_and_no_crash() -> None:
+    data = msgpack.packb(1)
+    for _ in range(5000):
+        data = msgpack.packb(msgpack.ExtType(1, data))
+    with pytest.raises(ValueError):  # noqa: PT011
+        decode(data)
+
+
+@known_bug(reason="bytearray is packed as bytes by msgpack itself")
+def test_a_bytearray_comes_back_as_one_or_is_refused() -> None:
+    try:
+        packed = encode(bytearray(b"x"))
+    except TypeError:
+        return
+    assert isinstance(decode(packed), bytearray)
+
+
+@known_bug(raises=UnicodeEncodeError, reason="the docstring promises a TypeError that names it")
+def test_a_string_that_is_no_unicode_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        encode("\ud800")

@@ -1,0 +1,31 @@
+"""Every example runs as it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def output(example: Path) -> str:
+    """What an example prints; fails if it fails, warns or hangs."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_the_example_runs(example: Path) -> None:
+    assert output(example)
+
+
+def test_hello() -> None:
+    lines = output(ROOT / "examples" / "hello.py").splitlines()
+    assert lines == [f"worker {n % 2} saw {n} at {n}" for n in range(10)]

@@ -1,0 +1,32 @@
+"""The lists of names that users and operator authors import."""
+
+from __future__ import annotations
+
+import dataflow
+import dataflow.lowlevel
+
+USERS = """
+    Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Scope Stream
+    TimeError Timestamp Worker execute read_events
+"""
+
+AUTHORS = """
+    Antichain Broadcast Capability ChangeBatch Context Domain Exchange Graph InputPort MessageCapability
+    MutableAntichain Notificator OperatorBuilder OutputPort Pact Pipeline Source Summary Target ToWorker TotalAntichain
+    Tracker binary could_result_in less_equal less_than make_tracker path_summaries stable_hash unary unary_notify
+"""
+
+
+def test_the_front_door() -> None:
+    assert sorted(dataflow.__all__) == sorted(USERS.split())
+    assert all(hasattr(dataflow, name) for name in dataflow.__all__)
+
+
+def test_the_door_for_operator_authors() -> None:
+    assert sorted(dataflow.lowlevel.__all__) == sorted(AUTHORS.split())
+    assert all(hasattr(dataflow.lowlevel, name) for name in dataflow.lowlevel.__all__)
+
+
+def test_every_name_says_what_it_is() -> None:
+    for module in (dataflow, dataflow.lowlevel):
+        assert all(getattr(module, name).__doc__ for name in module.__all__)
