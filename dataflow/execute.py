@@ -56,7 +56,8 @@ def execute(
     try:
         return trio.run(execute_async, main, args, workers, debug, limit)
     except BaseExceptionGroup as group:
-        raise unwrap(group) from None
+        error = unwrap(group)
+        raise error from error.__cause__
 
 
 async def execute_async(

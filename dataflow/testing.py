@@ -54,7 +54,7 @@ def simulate(
     except BaseException as error:
         cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
         cause.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
-        raise cause from None
+        raise cause from cause.__cause__
     finally:
         chance.setstate(state)
 

@@ -47,6 +47,7 @@ class Worker:
         self._nursery: trio.Nursery | None = None
         self._awake = False
         self._stepping = False
+        self._failed = False
         self._idle_waiters: list[Signal] = []
         self._room_waiters: list[Signal] = []
 
@@ -172,12 +173,17 @@ class Worker:
         """Takes the mail and steps every dataflow that has something to do."""
         if self._stepping:
             raise ConstructionError("a worker cannot be stepped from inside an operator")
+        if self._failed:
+            return  # whoever raised has not been heard yet; a second step would only raise a second time
         self._stepping = True
         try:
             self.take_mail()
             for dataflow in tuple(self._dataflows.values()):
                 if dataflow.busy:
                     dataflow.step()
+        except BaseException:
+            self._failed = True
+            raise
         finally:
             self._stepping = False
         self.retire()

@@ -11,7 +11,7 @@ import struct
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import trio
 
@@ -77,9 +77,14 @@ def _settle_in(assignment: Assignment) -> None:
     os.dup2(assignment.stderr, 2)
     for fd in {null, assignment.stdout, assignment.stderr} - {0, 1, 2}:
         os.close(fd)
-    sys.stdin = open(0, closefd=False)
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = _line_stream(1)
+    sys.stderr = _line_stream(2)
+
+
+def _line_stream(fd: int) -> TextIO:
+    """A text stream that passes on each line as it is completed."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 async def _run(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> bytes | None:
@@ -102,7 +107,7 @@ async def _run(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> byt
             _tell(assignment.control, report.encode_lost(error.peer))
             await _told_to_stop(assignment.control)
             return None
-        raise error from None
+        raise error from error.__cause__
     return outcome
 
 
@@ -150,12 +155,13 @@ def socket_links(index: int, sockets: dict[int, socket.socket], key: bytes) -> C
     async def connect() -> dict[int, Link]:
         await trio.lowlevel.checkpoint()
         return {
-            peer: Link(SocketPipe(sock), Keys(_direction(key, index, peer), _direction(key, peer, index)), peer)
+            peer: Link(SocketPipe(sock), Keys(direction_key(key, index, peer), direction_key(key, peer, index)), peer)
             for peer, sock in sockets.items()
         }
 
     return connect
 
 
-def _direction(key: bytes, sender: int, receiver: int) -> bytes:
+def direction_key(key: bytes, sender: int, receiver: int) -> bytes:
+    """The key for frames from one worker to another of the same host."""
     return key + struct.pack("<II", sender, receiver)

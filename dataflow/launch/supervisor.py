@@ -19,7 +19,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -33,6 +33,9 @@ from dataflow.launch.lines import LineAssembler
 from dataflow.launch.report import decode_failure
 from dataflow.launch.verdict import Event, Exited, Failed, Lost, Returned, Silent, Verdict
 from dataflow.signal import Signal
+
+FindLinks = Callable[[int, dict[int, socket.socket], bytes], Connect]
+"""(index, sockets to the others on this host, key for those): how a worker gets its links."""
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 16
@@ -58,6 +61,7 @@ class Process:
     control: socket.socket
     outputs: dict[int, tuple[TextIO, LineAssembler]] = field(default_factory=dict)  # by file descriptor
     status: int | None = None
+    unheard: bool = False  # whether the reader of what it prints is gone
 
     def stop(self) -> None:
         """Asks the worker to end."""
@@ -79,6 +83,17 @@ class Process:
                 self.status = os.waitstatus_to_exitcode(status)
         return self.status is not None
 
+    def print(self, fd: int, text: str) -> None:
+        """Passes on what the worker printed. If nobody reads it any more, says so once."""
+        stream, _ = self.outputs[fd]
+        if text and not self.unheard:
+            try:
+                stream.write(text)
+                stream.flush()
+            except BrokenPipeError:
+                self.unheard = True
+                raise
+
     def stopped(self) -> bool:
         """Whether the process is stopped by a signal (SIGSTOP), where the system tells."""
         try:
@@ -94,18 +109,19 @@ def run_processes(
     workers: range,
     peers: int,
     settings: Settings,
-    connects: Sequence[Connect] | None = None,
+    find_links: FindLinks = socket_links,
 ) -> dict[int, Any]:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
-    `workers` are the numbers of those to run here, of `peers` in all. Without `connects`, they are all there are.
+    `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other.
     """
     refuse_inside_a_loop()
-    processes = fork_workers(main, args, workers, peers, settings, connects)
+    processes = fork_workers(main, args, workers, peers, settings, find_links)
     try:
         return trio.run(supervise, processes, workers, settings)
     except BaseExceptionGroup as group:
-        raise unwrap(group) from None
+        error = unwrap(group)
+        raise error from error.__cause__
     finally:
         end(processes, settings.grace)
 
@@ -128,22 +144,22 @@ def fork_workers(
     workers: range,
     peers: int,
     settings: Settings,
-    connects: Sequence[Connect] | None,
+    find_links: FindLinks,
 ) -> list[Process]:
     """Forks one process per worker. Each keeps its own ends of what was made for it, and closes the rest."""
     key = secrets.token_bytes(24)
-    pairs = {} if connects is not None else _socket_pairs(workers)
+    pairs = _socket_pairs(workers)
     controls = {index: socket.socketpair() for index in workers}
     outputs = {index: (os.pipe(), os.pipe()) for index in workers}
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
     processes: list[Process] = []
-    for position, index in enumerate(workers):
+    for index in workers:
         pid = os.fork()
         if pid == 0:
-            mine = {peer: pairs[index, peer] for peer in workers if peer != index} if pairs else {}
-            connect = connects[position] if connects is not None else socket_links(index, mine, key)
+            mine = {peer: pairs[index, peer] for peer in workers if peer != index}
+            connect = find_links(index, mine, key)
             (_, out), (_, err) = outputs[index]
             control = controls[index][1]
             _close_others(controls, outputs, pairs, index)
@@ -241,10 +257,20 @@ async def watch_process(process: Process, tell: Callable[[Event], None]) -> None
         received += chunk
         while (message := _cut_message(received)) is not None:
             tell(_event(process.index, message))
-    while not process.poll():
-        await trio.sleep(0.01)  # its end of the connection is closed: the process is about to end
+    await _wait_exit(process)  # its end of the connection is closed: the process is about to end
     assert process.status is not None
     tell(Exited(process.index, process.status))
+
+
+async def _wait_exit(process: Process) -> None:
+    if sys.platform == "linux":
+        watch = os.pidfd_open(process.pid)
+        try:
+            await trio.lowlevel.wait_readable(watch)
+        finally:
+            os.close(watch)
+    while not process.poll():
+        await trio.sleep(0.01)  # other systems tell only those who ask
 
 
 async def _receive(sock: socket.socket) -> bytes:
@@ -290,15 +316,12 @@ async def _print_output(process: Process, fd: int) -> None:
 
 def _print_some(process: Process, fd: int) -> bool:
     """Prints what can be read without waiting; False at the end."""
-    stream, lines = process.outputs[fd]
     try:
         chunk = os.read(fd, _CHUNK)
     except BlockingIOError:
         return True
-    text = lines.feed(chunk) if chunk else lines.close()
-    if text:
-        stream.write(text)
-        stream.flush()
+    _, lines = process.outputs[fd]
+    process.print(fd, lines.feed(chunk) if chunk else lines.close())
     return bool(chunk)
 
 
@@ -345,9 +368,8 @@ def end(processes: list[Process], grace: float) -> None:
         _drain(processes)
         for process in processes:
             process.control.close()
-            for fd, (stream, lines) in process.outputs.items():
-                stream.write(lines.close())
-                stream.flush()
+            for fd, (_, lines) in process.outputs.items():
+                process.print(fd, lines.close())
                 os.close(fd)
     finally:
         interrupts()

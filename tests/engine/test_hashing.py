@@ -42,7 +42,7 @@ class Word(enum.StrEnum):
 
 
 Point = namedtuple("Point", ["x", "y"])
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 PARIS = datetime.timezone(datetime.timedelta(hours=1))
 DAY = datetime.date(2024, 2, 29)
 NOON = datetime.datetime(2024, 2, 29, 12)

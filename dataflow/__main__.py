@@ -1,0 +1,197 @@
+"""The command line: `python -m dataflow run module:main --workers 2`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import secrets
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from dataflow.comm.flow import DEFAULT_LIMIT
+from dataflow.errors import DataflowError
+from dataflow.execute import Main, check_main, execute
+from dataflow.launch.cluster import run_cluster
+from dataflow.launch.hosts import Cluster, ClusterError, Tls, parse_hosts
+from dataflow.launch.report import RemoteTraceback
+from dataflow.launch.supervisor import Settings
+
+EPILOG = """\
+one host:
+  python -m dataflow run examples.hello:main --workers 2
+  python -m dataflow run mymodule:main --workers 4 one two      main(worker, "one", "two") on each
+
+several hosts: the same command on each, with its own process number
+  python -m dataflow secret > secret.txt                        once; copy it to every host, readable by you alone
+  printf '10.0.0.1:9000\\n10.0.0.2:9000\\n' > hosts.txt           one line per host
+  python -m dataflow run mymodule:main --workers 2 --hosts hosts.txt --process 0 --secret secret.txt --listen 10.0.0.1
+A host listens at the port in the file, and its workers at the ports after it; without --listen on loopback only.
+
+exit status: 0 when all workers are done, 1 when one failed (the message names it), 2 for a wrong command, 130 for
+Ctrl-C
+"""
+
+
+class UsageError(Exception):
+    """Something on the command line that cannot be right."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command; returns the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.command(options))
+    except (UsageError, ClusterError) as error:
+        print(f"dataflow: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("dataflow: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dataflow", description="Runs dataflow programs.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run a program on several workers, here or on several hosts",
+        description="Runs `await main(worker, *arguments)` on every worker.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.set_defaults(command=_run)
+    run.add_argument("program", metavar="MODULE:MAIN", help="an asynchronous function in an importable module")
+    run.add_argument("arguments", nargs="*", help="passed on to main, as strings (after -- if they start with -)")
+    run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
+    run.add_argument("--hosts", type=Path, metavar="FILE", help="one host:port per line; run the same on each of them")
+    run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
+    run.add_argument("--secret", type=Path, metavar="FILE", help="what all hosts know and nobody else")
+    run.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: loopback)")
+    run.add_argument("--cert", type=Path, metavar="FILE", help="this host's certificate, for TLS between hosts")
+    run.add_argument("--key", type=Path, metavar="FILE", help="its private key")
+    run.add_argument("--ca", type=Path, metavar="FILE", help="the authority that signed all hosts' certificates")
+    run.add_argument(
+        "--wait", type=float, default=30.0, metavar="SECONDS", help="for other hosts to start (default: 30)"
+    )
+    run.add_argument("--limit", type=int, default=DEFAULT_LIMIT, metavar="BYTES", help="data on its way per worker")
+    run.add_argument("--prefix", action="store_true", help="say on each printed line which worker printed it")
+    run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
+    secret = commands.add_parser("secret", help="print a new secret, for --secret")
+    secret.set_defaults(command=_secret)
+    return parser
+
+
+def _secret(_: argparse.Namespace) -> int:
+    print(secrets.token_hex(32))
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    program = _find(options.program)
+    settings = Settings(options.debug, options.limit, options.prefix)
+    if options.workers < 1 or options.limit < 1:
+        raise UsageError("--workers and --limit must be at least 1")
+    cluster = _cluster(options)
+    try:
+        if cluster is not None:
+            run_cluster(program, tuple(options.arguments), cluster, settings)
+        else:
+            execute(
+                program,
+                *options.arguments,
+                workers=options.workers,
+                debug=options.debug,
+                limit=options.limit,
+                prefix=options.prefix,
+            )
+    except ClusterError:
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would complain once more when it flushes at its end
+        return 1
+    except Exception as error:
+        _show(error)
+        return 1
+    return 0
+
+
+def _find(name: str) -> Main:
+    module_name, colon, path = name.partition(":")
+    if not colon or not module_name or not path:
+        raise UsageError(f"name the program as module:main, not {name!r}")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise
+        raise UsageError(f"there is no module {module_name!r} here: run this where it can be imported") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"there is no {part!r} in {module_name}")
+        found = getattr(found, part)
+    try:
+        check_main(found, 1)
+    except TypeError as error:
+        raise UsageError(str(error)) from None
+    program: Main = found
+    return program
+
+
+def _cluster(options: argparse.Namespace) -> Cluster | None:
+    if options.hosts is None:
+        for name in ("process", "secret", "cert", "key", "ca"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name} is for several hosts: give --hosts as well")
+        return None
+    if options.process is None or options.secret is None:
+        raise UsageError("several hosts need --process, and --secret (make one with `python -m dataflow secret`)")
+    tls = None
+    if options.cert or options.key or options.ca:
+        if not (options.cert and options.key and options.ca):
+            raise UsageError("TLS needs --cert, --key and --ca, all three")
+        tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
+    return Cluster(
+        parse_hosts(_readable(options.hosts).read_text()),
+        options.process,
+        options.workers,
+        _read_secret(options.secret),
+        options.listen,
+        tls,
+        options.wait,
+    )
+
+
+def _readable(path: Path) -> Path:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    return path
+
+
+def _read_secret(path: Path) -> bytes:
+    secret = _readable(path).read_bytes().strip()
+    if path.stat().st_mode & 0o077:
+        raise UsageError(f"others can read {path}: chmod 600 it, or it is no secret")
+    return secret
+
+
+def _show(error: Exception) -> None:
+    """One clear message: for the engine's own errors a line, for a program's exceptions the worker's traceback."""
+    cause = error.__cause__
+    if isinstance(cause, RemoteTraceback):
+        print(cause.text.rstrip(), file=sys.stderr)
+    elif not isinstance(error, DataflowError):
+        traceback.print_exception(error)
+    if isinstance(error, DataflowError) or isinstance(cause, RemoteTraceback):
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", []))
+        kind = "" if isinstance(error, DataflowError) else f"{type(error).__name__}: "
+        print(f"dataflow: {kind}{error}{notes}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Running a program on several hosts: one supervisor on each, which start workers and keep an eye on each other.
+
+Supervisors are connected like workers (see `mesh`) and say four things: that they are alive, that something failed,
+what their workers returned, and goodbye. They are never busy, so silence means that a host or the network is gone,
+not that it works hard.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from dataflow import codec
+from dataflow.comm.frames import FrameDecoder, FrameEncoder
+from dataflow.comm.handshake import Identity, Keys
+from dataflow.comm.link import Link
+from dataflow.comm.pipes import Pipe, SocketPipe
+from dataflow.errors import WorkerFailed
+from dataflow.execute import Main, check_main, unwrap
+from dataflow.launch.child import Connect, direction_key
+from dataflow.launch.hosts import Cluster
+from dataflow.launch.mesh import connect_all
+from dataflow.launch.supervisor import (
+    Process,
+    Settings,
+    end,
+    fork_workers,
+    refuse_inside_a_loop,
+    supervise,
+)
+from dataflow.signal import Signal
+
+_SUPERVISORS = 1 << 20  # added to a host's number, so that no supervisor takes a worker for one of its own
+
+
+def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: Settings) -> list[Any]:
+    """Runs this host's share of a program; returns what main returned on every worker of every host."""
+    check_main(main, cluster.workers)
+    refuse_inside_a_loop()
+    processes = fork_workers(main, args, cluster.local, cluster.peers, settings, mesh_links(cluster))
+    try:
+        results = trio.run(_supervise_host, processes, cluster, settings)
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        raise error from error.__cause__
+    finally:
+        end(processes, settings.grace)
+    return [results[worker] for worker in range(cluster.peers)]
+
+
+def mesh_links(cluster: Cluster) -> Callable[[int, dict[int, socket.socket], bytes], Connect]:
+    """How a worker finds the others: those on its own host by socket pairs, the rest by TCP."""
+
+    def make(index: int, local: dict[int, socket.socket], key: bytes) -> Connect:
+        async def connect() -> dict[int, Link]:
+            me = Identity(cluster.secret, cluster.digest, index)
+            remote = {peer: cluster.address(peer) for peer in range(cluster.peers) if peer not in cluster.local}
+            listen = (cluster.listen, cluster.address(index)[1])
+            pipes = await connect_all(me, listen, remote, cluster.tls, cluster.wait, lambda peer: f"worker {peer}")
+            links = {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
+            for peer, sock in local.items():
+                keys = Keys(direction_key(key, index, peer), direction_key(key, peer, index))
+                links[peer] = Link(SocketPipe(sock), keys, peer)
+            return links
+
+        return connect
+
+    return make
+
+
+async def _supervise_host(processes: list[Process], cluster: Cluster, settings: Settings) -> dict[int, Any]:
+    """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
+    me = Identity(cluster.secret, cluster.digest, _SUPERVISORS + cluster.process)
+    port = cluster.hosts[cluster.process][1]
+    peers = {_SUPERVISORS + i: address for i, address in enumerate(cluster.hosts) if i != cluster.process}
+    others = _Others(cluster, settings.patience)
+    results: dict[int, Any] = {}
+    done = trio.Event()
+
+    async def watch_workers() -> None:
+        try:
+            results.update(await supervise(processes, cluster.local, settings))
+        except Exception as error:
+            cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
+            await others.tell_all(["failed", _blame(cause)])
+            raise
+        await others.tell_all(["results", results])
+        done.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch_workers)
+        pipes = await connect_all(
+            me, (cluster.listen, port), peers, cluster.tls, cluster.wait, lambda n: cluster.title(n - _SUPERVISORS)
+        )
+        await others.start(nursery, {n - _SUPERVISORS: end for n, end in pipes.items()})
+        results.update(await others.results())
+        await done.wait()
+        await others.tell_all(["goodbye"])
+        nursery.cancel_scope.cancel()
+    await others.close()
+    return results
+
+
+def _blame(error: BaseException) -> str:
+    """What other hosts are told of a failure: one line that names the worker."""
+    notes = getattr(error, "__notes__", [])
+    text = str(error) if isinstance(error, WorkerFailed) else f"{type(error).__name__}: {error}"
+    return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+class _Others:
+    """The supervisors of the other hosts."""
+
+    def __init__(self, cluster: Cluster, patience: float) -> None:
+        self._cluster = cluster
+        self._patience = patience
+        self._links: dict[int, _ControlLink] = {}
+        self._unsaid: list[list[Any]] = []  # what happened before they were connected
+        self._results: dict[int, Any] = {}
+        self._done: set[int] = set()
+        self._news = Signal()
+
+    async def start(self, nursery: trio.Nursery, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
+        """Begins to listen to, and to be heard by, all of them."""
+        self._links = {host: _ControlLink(pipe, keys) for host, (pipe, keys) in pipes.items()}
+        for host, link in self._links.items():
+            nursery.start_soon(self._listen, host, link)
+        nursery.start_soon(self._beat)
+        for message in self._unsaid:
+            await self.tell_all(message)
+
+    async def tell_all(self, message: list[Any]) -> None:
+        """Says something to all of them. One that cannot be told is gone, which its own listener will find out."""
+        if len(self._links) < len(self._cluster.hosts) - 1:
+            self._unsaid.append(message)
+            return
+        with trio.move_on_after(self._patience):
+            for link in self._links.values():
+                await link.say(message)
+
+    async def results(self) -> dict[int, Any]:
+        """Waits until every other host is done; what its workers returned."""
+        while len(self._done) < len(self._links):
+            await self._news.wait()
+        return self._results
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        for link in self._links.values():
+            await link.close()
+
+    async def _beat(self) -> None:
+        while True:
+            await self.tell_all(["alive"])
+            await trio.sleep(self._patience / 5)
+
+    async def _listen(self, host: int, link: _ControlLink) -> None:
+        title = self._cluster.title(host)
+        while True:
+            with trio.move_on_after(self._patience) as waiting:
+                message = await link.hear()
+            if waiting.cancelled_caught:
+                raise WorkerFailed(f"{title}, has not answered for {self._patience:g} seconds")
+            if message is None:
+                raise WorkerFailed(f"{title}, is gone: its connection ended in the middle of the computation")
+            if message[0] == "goodbye":
+                return
+            if message[0] == "failed":
+                raise WorkerFailed(f"{message[1]} (reported by {title})")
+            if message[0] == "results":
+                self._results.update(message[1])
+                self._done.add(host)
+                self._news.set()
+
+
+class _ControlLink:
+    """Plain values to and from another supervisor, in the same frames as everything else."""
+
+    def __init__(self, pipe: Pipe, keys: Keys) -> None:
+        self._pipe = pipe
+        self._encoder = FrameEncoder(keys.sending)
+        self._decoder = FrameDecoder(keys.receiving)
+        self._lock = trio.Lock()
+
+    async def say(self, message: list[Any]) -> None:
+        """Sends a value, whole: whoever is cancelled in the middle leaves a connection that is good for nothing."""
+        rest = memoryview(self._encoder.encode(codec.encode(message)))
+        try:
+            async with self._lock:
+                while rest:
+                    rest = rest[await self._pipe.send_some([rest]) :]
+        except (OSError, trio.BrokenResourceError):
+            return  # the listening task will say so
+
+    async def hear(self) -> Any | None:
+        """Waits for a value; None if the connection has ended."""
+        while (frame := self._decoder.take()) is None:
+            try:
+                count = await self._pipe.receive_into(self._decoder.buffer())
+            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+                return None
+            if not count:
+                return None
+            self._decoder.received(count)
+        return codec.decode(frame.header)
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        await self._pipe.close()
