@@ -11,10 +11,11 @@ from dataflow.progress.paths import Levels, advance, identity
 from dataflow.progress.tracker import AcyclicTracker, Change, CyclicTracker, Tracker
 from dataflow.timestamp import Integers, Product
 
+INTEGERS: Levels = (Integers(),)
 TRACKERS: tuple[type[AcyclicTracker | CyclicTracker], ...] = (AcyclicTracker, CyclicTracker)
 
 
-@benchmark("tracker", "the tracker's cost per change, with 10 to 1,000 operators and with 1 to 10,000 outstanding times")
+@benchmark("tracker", "the tracker's cost per change, with 10 to 1,000 operators and 1 to 10,000 outstanding times")
 def tracker(run: Run) -> None:
     epochs = 50 if run.quick else 300
     for size in run.each("operators", [10, 100, 1000]):
@@ -38,7 +39,7 @@ def tracker(run: Run) -> None:
             run.report(f"pairs, {outstanding} times outstanding: an epoch through 10", seconds * 1e6, "µs")
 
 
-def _chain(size: int, loop: bool, levels: Levels = (Integers(),)) -> Graph:
+def _chain(size: int, loop: bool, levels: Levels = INTEGERS) -> Graph:
     """An input and `size` operators in a row; as a loop, the last one feeds the first, one later."""
     graph = Graph()
     graph.add_node("input", [], [levels], {}, [0])

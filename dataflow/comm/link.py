@@ -36,6 +36,7 @@ class Link:
         self._unsent: deque[Piece] = deque()
         self._signal = Signal()
         self._drained = Signal()
+        self._writing = False  # whether the writing task is in the middle of a frame: then nobody else may send
         self._lost = False
 
     # Sending
@@ -46,7 +47,7 @@ class Link:
 
     def flush(self) -> None:
         """Sends what is queued, as far as that is possible without waiting."""
-        if not self._lost and (self._queue or self._unsent):
+        if not self._lost and not self._writing and (self._queue or self._unsent):
             self._send_now()
             if self._unsent:
                 self._signal.set()
@@ -100,6 +101,7 @@ class Link:
         """The writing task: sends what `flush` could not."""
         while True:
             await self._signal.wait()
+            self._writing = True
             while not self._lost and (self._unsent or self._queue):
                 if not self._unsent:
                     self._encode_frame()
@@ -107,6 +109,7 @@ class Link:
                     self._forget(await self._pipe.send_some(tuple(self._unsent)))
                 except (OSError, trio.BrokenResourceError):
                     self._lost = True
+            self._writing = False
             self._drained.set()
 
     # Receiving

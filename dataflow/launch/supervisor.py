@@ -269,7 +269,7 @@ async def _wait_exit(process: Process) -> None:
             await trio.lowlevel.wait_readable(watch)
         finally:
             os.close(watch)
-    while not process.poll():
+    while not process.poll():  # noqa: ASYNC110
         await trio.sleep(0.01)  # other systems tell only those who ask
 
 

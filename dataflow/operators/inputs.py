@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability
+from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
+from dataflow.columns import Columns
 from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
 from dataflow.operator import Step
 from dataflow.order import Time
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from dataflow.stream import Stream
 
 
-def to_batch(records: Iterable[Any]) -> list[Any]:
+def to_batch(records: Any) -> Batch:
     """A batch of rows: a list of its own, so that whoever sent it may go on using theirs."""
+    if isinstance(records, Columns):
+        return records
     if isinstance(records, str | bytes | Mapping):
         raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
     return list(records)
@@ -78,7 +82,7 @@ class InputHandle(_Entry):
         """The time at which records are sent."""
         return self._capability.time
 
-    def send(self, records: Iterable[Any], at: Time = None) -> None:
+    def send(self, records: Iterable[Any] | Columns, at: Time = None) -> None:
         """Sends records at the input's time, or at any later one."""
         self._require_open("send")
         if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
@@ -106,7 +110,7 @@ class UnorderedInput(_Entry):
         """The capability with which the input starts."""
         return self._capability
 
-    def send(self, records: Iterable[Any], capability: Capability) -> None:
+    def send(self, records: Iterable[Any] | Columns, capability: Capability) -> None:
         """Sends records at the capability's time."""
         self._require_open("send")
         if not isinstance(capability, Capability):

@@ -21,7 +21,7 @@ known_bug = pytest.mark.xfail  # strict, by pyproject.toml: a mended bug must lo
 
 @dataclass(frozen=True)
 class Run:
-    """A way to run a program: really (`seed=None`), or under a seed of the simulated scheduler."""
+    """A way to run a program in this process: really (`seed=None`), or under a seed of the simulated scheduler."""
 
     workers: int = 1
     seed: int | None = None
@@ -30,7 +30,7 @@ class Run:
     def __call__(self, main: Callable[..., Any], *args: Any) -> list[Any]:
         with failsafe():
             if self.seed is None:
-                return dataflow.execute(main, *args, workers=self.workers, debug=self.debug)
+                return dataflow.execute(main, *args, workers=self.workers, in_process=True, debug=self.debug)
             return simulate(main, *args, workers=self.workers, seed=self.seed, debug=self.debug, turns=50_000)
 
     def __str__(self) -> str:

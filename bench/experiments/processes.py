@@ -1,0 +1,231 @@
+"""Two worker processes, beside what two processes and a Unix socket can do with trio and nothing else."""
+
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+import trio
+
+import dataflow
+from bench.registry import benchmark
+from bench.run import Run
+from dataflow.columns import Columns
+from dataflow.lowlevel import Pact
+
+
+@benchmark("bulk", "columns between two processes, as a ratio to a plain Unix-socket loop with trio")
+def bulk(run: Run) -> None:
+    total = (1 << 29) if run.quick else (1 << 31)
+    sizes = [1 << 20, 1 << 23]
+    for size in run.each("sizes of batches", sizes):
+        pairs = [(_engine_bulk(size, total), _bare_bulk(size, total)) for _ in range(3 if run.quick else 5)]
+        engine, bare = (median(column) / 1e9 for column in zip(*pairs, strict=True))
+        run.report(f"batches of {size >> 20} MiB", engine, "GB/s", baseline=bare)
+
+
+@benchmark("round-trip", "one small record through exchange with its frontier, as a ratio to the bare trio round trip")
+def round_trip(run: Run) -> None:
+    rounds = 2_000 if run.quick else 10_000
+    repeats = 3 if run.quick else 7
+    pairs = []
+    for _ in run.each("rounds", range(repeats)):
+        pairs.append((_engine_round_trip(rounds), _bare_round_trip(rounds)))
+    engine, bare = (median(column) * 1e6 for column in zip(*pairs, strict=True))
+    run.report("record and frontier, there and back", engine, "µs", baseline=bare)
+
+
+@benchmark("exchange", "closed-loop epochs per second for five operators with an exchange, on two processes")
+def exchange(run: Run) -> None:
+    epochs = 2_000 if run.quick else 10_000
+    rates = []
+    for _ in run.each("runs", range(3 if run.quick else 7)):
+        rates.append(min(dataflow.execute(_exchange_main, epochs, workers=2)))
+    run.report("epochs, 2 processes", median(rates), "epochs/s", baseline=1_500)
+
+
+@benchmark("speedup", "two workers against one on a CPU-bound map")
+def speedup(run: Run) -> None:
+    records = 200 if run.quick else 1_000
+    pairs = []
+    for _ in run.each("runs", range(3 if run.quick else 5)):
+        pairs.append((_map_rate(records, 2), _map_rate(records, 1)))
+    two, one = (median(column) for column in zip(*pairs, strict=True))
+    run.report("CPU-bound map, 2 workers over 1", two, "records/s", baseline=one)
+
+
+# Bulk columns
+
+
+class _ToOther(Pact):
+    """Everything goes to the other worker."""
+
+    name = "to the other"
+
+    def __init__(self, worker: int) -> None:
+        self._worker = worker
+
+    def split(self, batch: Any, peers: int) -> Sequence[Any]:
+        return [batch if worker != self._worker else [] for worker in range(peers)]
+
+
+def _engine_bulk(size: int, total: int) -> float:
+    return float(dataflow.execute(_bulk_main, size, total, workers=2)[0])
+
+
+async def _bulk_main(worker: dataflow.Worker, size: int, total: int) -> float:
+    columns = Columns({"key": np.arange(size // 16, dtype="u8"), "diff": np.ones(size // 16, "i8")})
+    with worker.dataflow() as scope:
+        batches, stream = scope.input()
+        probe = stream.unary("receive", lambda _: _swallow, pact=_ToOther(worker.index)).probe()
+    start = time.perf_counter()
+    rounds = total // size
+    for epoch in range(rounds):
+        if worker.index == 0:
+            batches.send(columns)
+        batches.advance_to(epoch + 1)
+        await probe.wait_passed(epoch - 8)
+    batches.close()
+    await probe.wait_done()
+    return rounds * columns.nbytes / (time.perf_counter() - start)
+
+
+def _swallow(input: Any, output: Any) -> None:
+    for _ in input:
+        pass
+
+
+def _bare_bulk(size: int, total: int) -> float:
+    """One process sends, the other receives into one buffer of the batch's size, both with trio's sockets."""
+    block = np.ones(size, np.uint8)
+
+    async def send(sock: trio.socket.SocketType) -> float:
+        stream = trio.SocketStream(sock)
+        start = time.perf_counter()
+        for _ in range(total // size):
+            await stream.send_all(block.data)
+        await stream.receive_some(1)
+        return total / (time.perf_counter() - start)
+
+    async def receive(sock: trio.socket.SocketType) -> None:
+        view = np.empty(size, np.uint8).data
+        for _ in range(total // size):
+            got = 0
+            while got < size:
+                got += await sock.recv_into(view[got:])
+        await sock.send(b"x")
+
+    return _two_processes(send, receive)
+
+
+def _two_processes(
+    here: Callable[[trio.socket.SocketType], Awaitable[float]],
+    there: Callable[[trio.socket.SocketType], Awaitable[Any]],
+) -> float:
+    mine, other = socket.socketpair()
+    for sock in (mine, other):
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+    pid = os.fork()
+    if pid == 0:
+        mine.close()
+        trio.run(_with_socket, there, other)
+        os._exit(0)
+    other.close()
+    result: float = trio.run(_with_socket, here, mine)
+    mine.close()
+    os.waitpid(pid, 0)
+    return result
+
+
+async def _with_socket(task: Callable[[trio.socket.SocketType], Awaitable[Any]], sock: socket.socket) -> Any:
+    return await task(trio.socket.from_stdlib_socket(sock))
+
+
+# Round trips
+
+
+def _engine_round_trip(rounds: int) -> float:
+    return float(dataflow.execute(_round_trip_main, rounds, workers=2)[0])
+
+
+async def _round_trip_main(worker: dataflow.Worker, rounds: int) -> float:
+    with worker.dataflow() as scope:
+        numbers, stream = scope.input()
+        probe = stream.exchange(lambda record: record).probe()
+    if worker.index == 1:
+        numbers.close()  # worker 0 asks, worker 1 answers
+        return 0.0
+    start = time.perf_counter()
+    for epoch in range(rounds):
+        numbers.send([1])
+        numbers.advance_to(epoch + 1)
+        await probe.wait_passed(epoch)
+    return (time.perf_counter() - start) / rounds
+
+
+def _bare_round_trip(rounds: int) -> float:
+    async def ask(sock: trio.socket.SocketType) -> float:
+        stream = trio.SocketStream(sock)
+        start = time.perf_counter()
+        for _ in range(rounds):
+            await stream.send_all(b"x" * 64)
+            await stream.receive_some(1024)
+        return (time.perf_counter() - start) / rounds
+
+    async def answer(sock: trio.socket.SocketType) -> None:
+        stream = trio.SocketStream(sock)
+        for _ in range(rounds):
+            await stream.receive_some(1024)
+            await stream.send_all(b"y" * 64)
+
+    return _two_processes(ask, answer)
+
+
+# Epochs and speed-up
+
+
+async def _exchange_main(worker: dataflow.Worker, epochs: int) -> float:
+    batch = list(range(10))
+    with worker.dataflow() as scope:
+        numbers, stream = scope.input()
+        kept = stream.map(_same).filter(_true).exchange(_same).map(_same)
+        probe = kept.inspect_batch(lambda time, batch: None).probe()
+    start = time.perf_counter()
+    for epoch in range(epochs):
+        numbers.send(batch)
+        numbers.advance_to(epoch + 1)
+        await probe.wait_passed(epoch)
+    return epochs / (time.perf_counter() - start)
+
+
+def _same(record: Any) -> Any:
+    return record
+
+
+def _true(record: Any) -> bool:
+    return True
+
+
+def _map_rate(records: int, workers: int) -> float:
+    """Records per second of all workers together, each working on its own."""
+    return float(sum(dataflow.execute(_map_main, records, workers=workers)))
+
+
+async def _map_main(worker: dataflow.Worker, records: int) -> float:
+    with worker.dataflow() as scope:
+        numbers, stream = scope.input()
+        probe = stream.map(_work).probe()
+    start = time.perf_counter()
+    for epoch in range(10):
+        numbers.send(range(records // 10))
+        numbers.advance_to(epoch + 1)
+        await probe.wait_passed(epoch)
+    return records / (time.perf_counter() - start)
+
+
+def _work(record: int) -> int:
+    return sum(range(50_000)) + record
