@@ -279,6 +279,8 @@ class Dataflow:
         for operator in self.operators:
             for port in operator.inputs:
                 port.queue.clear()
+            for output in operator.outputs:
+                output.disconnect()
             self._settle_debts(operator)
         self.notify_end()
 

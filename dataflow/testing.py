@@ -45,10 +45,13 @@ def simulate(
     """
     check_main(main, workers)
     simulation = Simulation(workers, seed, debug, trace, turns)
-    # trio chooses at random between tasks that can run; its generator is the only chance left that is not ours.
-    chance = trio._core._run._r
+    # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
+    # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.
+    scheduling: Any = trio._core._run
+    chance, flag = scheduling._r, scheduling._ALLOW_DETERMINISTIC_SCHEDULING
     state = chance.getstate()
     chance.seed(seed)
+    scheduling._ALLOW_DETERMINISTIC_SCHEDULING = True
     try:
         return trio.run(simulation.run, main, args, clock=trio.testing.MockClock(autojump_threshold=0))
     except BaseException as error:
@@ -57,6 +60,7 @@ def simulate(
         raise cause from cause.__cause__
     finally:
         chance.setstate(state)
+        scheduling._ALLOW_DETERMINISTIC_SCHEDULING = flag
 
 
 class Simulation:
@@ -80,6 +84,8 @@ class Simulation:
         results: list[Any] = [None] * len(self._workers)
 
         async def run_worker(worker: Worker) -> None:
+            for _ in range(self._random.randrange(8)):
+                await trio.lowlevel.checkpoint()  # workers do not all start at once
             async with worker.running():
                 results[worker.index] = await worker.run_main(main, *args)
             self._running -= 1

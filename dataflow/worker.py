@@ -48,6 +48,7 @@ class Worker:
         self._awake = False
         self._stepping = False
         self._failed = False
+        self._pumped = False
         self._idle_waiters: list[Signal] = []
         self._room_waiters: list[Signal] = []
 
@@ -204,6 +205,11 @@ class Worker:
         if self.busy:
             self.wake()
 
+    def turn_if_idle(self) -> None:
+        """A turn for a main that is about to wait: saves a switch to the pump and back. Not while simulated."""
+        if self._pumped and not self._stepping:
+            self.turn()
+
     def take_mail(self) -> None:
         """Delivers every message in the mailbox."""
         mailbox = self._mailbox
@@ -299,6 +305,7 @@ class Worker:
 
     async def pump(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
+        self._pumped = True
         while True:
             await self.signal.wait()
             self._awake = True

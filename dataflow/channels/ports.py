@@ -93,6 +93,10 @@ class OutputPort:
         """Adds a channel on which everything given is sent."""
         self._channels.append(channel)
 
+    def disconnect(self) -> None:
+        """Ends all channels: what is given from now on goes nowhere (the dataflow was dropped)."""
+        self._channels.clear()
+
     def give(self, capability: Capability | MessageCapability, batch: Batch, at: Time = None) -> None:
         """Sends a batch at the capability's time, or at a later one. An empty batch is not sent."""
         time = capability.time_at(self)

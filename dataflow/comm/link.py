@@ -131,8 +131,7 @@ class Link:
             while (frame := decoder.take()) is not None:
                 messages += decode_messages(frame, self.peer)
             if messages:
-                if isinstance(messages[-1], Goodbye):
-                    self.said_goodbye = True
+                self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
                 receive(messages)
 
     async def _receive(self, decoder: FrameDecoder) -> int:

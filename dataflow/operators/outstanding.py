@@ -36,10 +36,11 @@ class Outstanding:
             if ends and (isinstance(location, Target) or node.inputs):
                 self._leaves.append((graph.index(location), len(graph.levels(location)) - 1))
                 self._dataflow.watch(location, self._signal.set)
+        self._dataflow.on_end.append(self._signal.set)
 
     async def wait_passed(self, time: Time) -> None:
-        """Waits until `time` is complete everywhere."""
-        while not self.passed(time):
+        """Waits until `time` is complete everywhere, or the dataflow is dropped."""
+        while not self.passed(time) and not self._dataflow.dropped:
             await self._signal.wait()
 
     def passed(self, time: Time) -> bool:

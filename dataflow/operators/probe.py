@@ -48,6 +48,8 @@ class Probe:
         """Waits until `time` can no longer appear. Always a checkpoint."""
         time = self._domain.check(time)
         self._dataflow.require_alive()
+        if not self.passed(time):
+            self._dataflow.worker.turn_if_idle()  # what was just sent may be all that is missing
         if self.passed(time):
             await trio.lowlevel.checkpoint()
             return
@@ -92,7 +94,8 @@ class Probe:
         return self._index
 
     def __repr__(self) -> str:
-        return f"<probe of {self._dataflow.graph.name(self.source)}>"
+        operator = self._dataflow.operators[self.source.node]
+        return f"<probe of output {self.source.port} of {operator.label}>"
 
 
 def probe(stream: Stream[Any]) -> Probe:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability
+from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operator import Step
@@ -53,7 +55,8 @@ def source(
             f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
         )
     size = batch or (1 if isinstance(items, AsyncIterable) else 1024)
-    epochs = _timed(items) if timed else _counted(items, size)
+    reader = _Reader(items)
+    epochs = _Timed(reader) if timed else _Counted(reader, size)
 
     def make(context: Context) -> Step:
         run = _Source(scope, context, epochs, ahead, every, name)
@@ -66,48 +69,89 @@ def source(
     return out
 
 
-async def _each(items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
+class _Reader:
+    """The items of an iterable or asynchronous iterable, one by one; an asynchronous generator is closed at the end."""
+
+    def __init__(self, items: Iterable[Any] | AsyncIterable[Any]) -> None:
+        self._async = aiter(items) if isinstance(items, AsyncIterable) else None
+        self._sync = None if isinstance(items, AsyncIterable) else iter(items)
+
+    async def next(self, end: Any) -> Any:
+        """The next item, or `end`."""
+        if self._sync is not None:
+            return next(self._sync, end)
+        assert self._async is not None
+        return await anext(self._async, end)
+
+    async def close(self) -> None:
+        """Lets a generator run its `finally` clauses now, and not whenever it is collected."""
+        close = getattr(self._async, "aclose", None)
+        if close is not None:
+            with trio.CancelScope(shield=True):
+                await close()
 
 
-async def _timed(items: Any) -> AsyncIterator[tuple[Time, list[Any]]]:
-    async for item in _each(items):
+_END = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """Records to send at a time; `after` is the time to be at when they are sent, if that is known."""
+
+    time: Time
+    records: Batch
+    after: Time
+
+
+class _Timed:
+    """(time, records) pairs as they come."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self.reader = reader
+
+    async def next(self) -> _Epoch | None:
+        """The next epoch, or None at the end."""
+        item = await self.reader.next(_END)
+        if item is _END:
+            return None
         try:
             time, records = item
         except (TypeError, ValueError):
             raise TypeError(f"a timed source needs (time, records) pairs, and got {item!r}") from None
-        yield time, to_batch(records)
+        return _Epoch(time, to_batch(records), time)
 
 
-async def _counted(items: Any, size: int) -> AsyncIterator[tuple[Time, list[Any]]]:
-    time = 0
-    batch: list[Any] = []
-    async for item in _each(items):
-        batch.append(item)
-        if len(batch) == size:
-            yield time, batch
-            time, batch = time + 1, []
-    if batch:
-        yield time, batch
+class _Counted:
+    """So many records at each of the times 0, 1, 2, ..."""
+
+    def __init__(self, reader: _Reader, size: int) -> None:
+        self.reader = reader
+        self._size = size
+        self._time = 0
+
+    async def next(self) -> _Epoch | None:
+        """The next epoch, or None at the end."""
+        batch: list[Any] = []
+        while len(batch) < self._size and (item := await self.reader.next(_END)) is not _END:
+            batch.append(item)
+        if not batch:
+            return None
+        self._time += 1
+        return _Epoch(self._time - 1, batch, self._time)
 
 
 class _Source:
     """The task behind a source."""
 
     def __init__(
-        self, scope: Scope, context: Context, epochs: AsyncIterator[Any], ahead: int, every: float | None, name: str
+        self, scope: Scope, context: Context, epochs: _Timed | _Counted, ahead: int, every: float | None, name: str
     ) -> None:
         self._epochs = epochs
         self._ahead = ahead
         self._every = every
         self._name = name
         self._clock = context.clock
-        self._worker = scope.dataflow.worker
+        self._dataflow = scope.dataflow
         self._capability: Capability = context.capability()
         self._output: OutputPort = context.outputs[0]
         self._outstanding = Outstanding(scope.dataflow)
@@ -120,27 +164,32 @@ class _Source:
         except Exception as error:
             error.add_note(f"in {self._name} at {self._capability.time!r}")
             raise
+        finally:
+            await self._epochs.reader.close()
         self._capability.drop()
 
     async def _send_all(self) -> None:
         await self._outstanding.wait_built()
         start = self._clock.now()
         slot = 0
-        async for time, records in self._epochs:
-            time = self._output.domain.check(time)
+        while (epoch := await self._epochs.next()) is not None:
+            time = self._output.domain.check(epoch.time)
             self._require_forward(time)
             if not self._sent or self._sent[-1] != time:
+                self._capability.downgrade(time)  # before the wait: what is before this time may depend on it
                 await self._pace(start, slot)
                 slot += 1
-                self._capability.downgrade(time)
                 self._sent.append(time)
-            self._output.give(self._capability, records)
+            if self._dataflow.dropped:
+                return
+            self._output.give(self._capability, epoch.records)
+            self._capability.downgrade(epoch.after)
             await trio.lowlevel.checkpoint()
 
     async def _pace(self, start: float, slot: int) -> None:
         if self._every is not None:
             await self._clock.sleep_until(start + slot * self._every)
-        await self._worker.room()
+        await self._dataflow.worker.room()
         if len(self._sent) >= self._ahead:
             await self._outstanding.wait_passed(self._sent.popleft())
 

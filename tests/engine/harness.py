@@ -26,9 +26,10 @@ class Run:
     workers: int = 1
     seed: int | None = None
     debug: bool = False
+    patience: float = 10  # seconds before it is taken to hang
 
     def __call__(self, main: Callable[..., Any], *args: Any) -> list[Any]:
-        with failsafe():
+        with failsafe(self.patience):
             if self.seed is None:
                 return dataflow.execute(main, *args, workers=self.workers, in_process=True, debug=self.debug)
             return simulate(main, *args, workers=self.workers, seed=self.seed, debug=self.debug, turns=50_000)
@@ -44,7 +45,7 @@ RUNS = [*ALONE, *TOGETHER]
 
 
 @contextmanager
-def failsafe(seconds: float = 10) -> Iterator[None]:
+def failsafe(seconds: float) -> Iterator[None]:
     """Turns a hang into a failure: an interrupt, which trio delivers cleanly."""
     fired = False
 

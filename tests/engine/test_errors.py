@@ -145,7 +145,6 @@ def test_several_at_once_are_mentioned() -> None:
     assert "at the same time: Oops: number" in notes(failure.value)
 
 
-@known_bug(reason="`raise ... from None` replaces the cause that the program gave")
 @pytest.mark.parametrize("run", [Run(), Run(1, seed=0)], ids=str)
 def test_an_exception_keeps_its_cause(run: Run) -> None:
     def function(_: Any) -> None:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections import namedtuple
+from collections import Counter, namedtuple
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -61,6 +61,8 @@ KEYS: list[Any] = [
         [1, 1.0, True, Decimal(1), Fraction(1), Level.LOW, Flag.A, 1 + 0j],
         [0, 0.0, -0.0, False, Decimal(0)],
         [2**70, float(2**70), Decimal(2**70)],
+        [-1, -1.0, Decimal(-1), Fraction(-1)],
+        [float("inf"), Decimal("inf")],
         [0.5, Fraction(1, 2), Decimal("0.5")],
         ["fox", Word.FOX],
         [(1, 2), (1.0, True + 1), Point(1, 2)],
@@ -76,12 +78,12 @@ def test_equal_keys_hash_alike(keys: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=repr)
-def test_hashes_have_64_bits_and_no_sign(key: Any) -> None:
-    assert 0 <= stable_hash(key) < 2**64
+def test_a_hash_is_an_integer(key: Any) -> None:
+    assert type(stable_hash(key)) is int
 
 
-def test_small_integers_are_their_own_hash() -> None:
-    assert [stable_hash(n) for n in (0, 1, 7, 10**6)] == [0, 1, 7, 10**6]
+def test_integers_are_their_own_hash() -> None:
+    assert [stable_hash(n) for n in (0, 1, -7, 2**80)] == [0, 1, -7, 2**80]
 
 
 def test_hashes_are_alike_in_every_process() -> None:
@@ -94,10 +96,7 @@ def test_hashes_are_alike_in_every_process() -> None:
 
 def test_these_never_change() -> None:
     """Keys are routed by these on every host, and stored by them: a change loses state."""
-    assert stable_hash("fox") == 3562863110
-    assert stable_hash(b"fox") == 3562863110
-    assert stable_hash(-1) == 2**64 - 2
-    assert stable_hash(None) == 0
+    assert [stable_hash(key) for key in ("fox", b"fox", -1, None, 0.5)] == [262201574, 262201574, -1, 0, 2**60]
 
 
 class Opaque:
@@ -113,10 +112,14 @@ def test_other_keys_are_refused_with_advice(key: Any) -> None:
     assert isinstance(failure.value, TypeError)
 
 
-@known_bug(reason="Python hashes each NaN by its address")
-def test_nan_hashes_alike() -> None:
-    one, other = float("nan"), float("nan")
-    assert stable_hash(one) == stable_hash(other)
+def test_nan_hashes_alike_though_it_is_not_equal_to_itself() -> None:
+    assert stable_hash(float("nan")) == stable_hash(float("nan")) == stable_hash(Decimal("nan"))
+
+
+@known_bug(reason="Python's hash of a complex -1 is -2, and an integer is its own hash")
+@pytest.mark.parametrize("number", [-1, 2**70])
+def test_complex_numbers_hash_like_the_integers_that_they_equal(number: int) -> None:
+    assert complex(number) == number and stable_hash(complex(number)) == stable_hash(number)
 
 
 @known_bug(reason="an enum with a date as its value is hashed as an enum, and equals the date")
@@ -142,9 +145,8 @@ def test_equality_implies_equal_hashes(one: Any, other: Any) -> None:
         assert stable_hash(one) == stable_hash(other)
 
 
-@repeatable
-@given(st.lists(st.text(min_size=1), min_size=200, max_size=200, unique=True))
-def test_strings_spread(words: list[str]) -> None:
-    for peers in (2, 3):
-        shares = [sum(stable_hash(w) % peers == p for w in words) for p in range(peers)]
-        assert min(shares) > 200 / peers / 3
+@pytest.mark.parametrize("peers", [2, 3, 8])
+@pytest.mark.parametrize("make", [str, lambda n: (n, n), lambda n: (0, str(n)), lambda n: f"user-{n:05}"])
+def test_keys_are_spread_over_the_workers(make: Any, peers: int) -> None:
+    shares = Counter(stable_hash(make(n)) % peers for n in range(4000))
+    assert min(shares[p] for p in range(peers)) > 0.8 * 4000 / peers

@@ -11,7 +11,7 @@ import dataflow
 from dataflow import Product
 from dataflow.errors import GraphMismatch
 from dataflow.lowlevel import OperatorBuilder, Pact, ToWorker, unary
-from tests.engine.harness import Run, known_bug
+from tests.engine.harness import Run
 
 ADVICE = "Every worker must build the same"
 
@@ -85,7 +85,6 @@ def test_a_different_scope(together: Run) -> None:
     assert "depth" in differing(together, build)
 
 
-@known_bug(reason="the summaries of connections are not part of what is compared")
 def test_a_different_increment_of_a_loop() -> None:
     def build(stream: Any, odd: bool) -> None:
         loop, back = stream.scope.feedback(2 if odd else 1)
@@ -94,7 +93,6 @@ def test_a_different_increment_of_a_loop() -> None:
     differing(Run(2, seed=0), build)
 
 
-@known_bug(reason="which inputs an output follows is not part of what is compared")
 def test_a_different_inner_connection() -> None:
     def build(stream: Any, odd: bool) -> None:
         builder = OperatorBuilder(stream.scope, "op")
@@ -105,7 +103,6 @@ def test_a_different_inner_connection() -> None:
     differing(Run(2, seed=0), build)
 
 
-@known_bug(reason="which outputs start with a capability is not part of what is compared")
 def test_a_different_start() -> None:
     def build(stream: Any, odd: bool) -> None:
         def make(context: Any) -> Any:
@@ -122,7 +119,6 @@ def test_a_different_start() -> None:
     differing(Run(2, seed=0), build)
 
 
-@known_bug(reason="the type of time is not part of what is compared")
 @pytest.mark.parametrize("run", [Run(2, seed=seed) for seed in range(3)], ids=str)
 def test_a_different_type_of_time(run: Run) -> None:
     async def main(worker: dataflow.Worker) -> None:

@@ -77,17 +77,12 @@ def test_timed_items_going_back_are_refused() -> None:
     assert "clicks" in notes(failure.value)
 
 
-abandons = pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")  # a known bug, see below
-
-
-@abandons
 @pytest.mark.parametrize("item", [5, (1, 2, 3), None])
 def test_timed_items_that_are_not_pairs_are_refused(item: Any) -> None:
     with pytest.raises(TypeError, match=r"needs \(time, records\) pairs, and got"):
         emitted(Run(), [item], timed=True)
 
 
-@abandons
 def test_timed_records_must_be_a_list_of_records() -> None:
     with pytest.raises(TypeError, match="list of records"):
         emitted(Run(), [(0, "word")], timed=True)
@@ -122,10 +117,7 @@ def test_a_source_that_is_late_catches_up() -> None:
     assert arrivals == [(22, "a"), (22, "b"), (22, "c"), (30, "d"), (40, "e"), (50, "f"), (60, "g")]
 
 
-@pytest.mark.parametrize(
-    "ahead",
-    [pytest.param(1, marks=known_bug(reason="waits for its own capability, which it moves only afterwards")), 2, 3],
-)
+@pytest.mark.parametrize("ahead", [1, 2, 3])
 def test_a_source_is_no_further_ahead_than_it_may_be(ahead: int) -> None:
     taken: list[int] = []
     written: list[int] = []
@@ -156,7 +148,7 @@ def test_two_sources_pace_each_other_without_deadlock(run: Run) -> None:
 
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
-            left, right = scope.source(range(10), batch=1, ahead=2), scope.source(range(10), batch=1, ahead=3)
+            left, right = scope.source(range(10), batch=1, ahead=1), scope.source(range(10), batch=1, ahead=3)
             left.join(right, lambda n: n).inspect(lambda t, r: seen.append((t, r)))
 
     run(main)
@@ -265,7 +257,6 @@ def test_an_asynchronous_generator_is_closed_when_the_computation_ends_early(way
     assert closed == [True]
 
 
-@known_bug(reason="the generators inside a source are left to the garbage collector, with trio's ResourceWarning")
 def test_a_source_that_fails_closes_its_generators() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -275,7 +266,6 @@ def test_a_source_that_fails_closes_its_generators() -> None:
     assert [str(w.message) for w in caught] == []
 
 
-@known_bug(reason="a counted source moves on only when it has the next record, though it knows that a time is full")
 def test_a_time_is_complete_as_soon_as_its_batch_has_been_sent() -> None:
     async def main(worker: dataflow.Worker) -> int:
         start = trio.current_time()

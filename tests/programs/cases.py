@@ -56,5 +56,10 @@ def run_case(seed: int) -> None:
     """A random program on random input and a random number of workers, mostly simulated, against its oracle."""
     chance = Random(seed)
     name, workers, debug = chance.choice(list(PROGRAMS)), chance.randint(1, 4), chance.random() < 0.25
-    run: Run = Executed(workers, debug) if chance.random() < 0.1 else Simulated(workers, seed, debug)
+    runs: tuple[Run, ...] = (
+        Simulated(workers, seed, debug),
+        Executed(workers, debug),
+        Executed(workers, debug, in_process=False),
+    )
+    (run,) = chance.choices(runs, weights=(88, 9, 3))
     check_program(name, run, seed)

@@ -53,13 +53,15 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Executed:
-    """As users run programs."""
+    """As users run programs: with all workers in this process, or in a process each."""
 
     workers: int
     debug: bool = False
+    in_process: bool = True
 
     def __call__(self, main: Any, *args: Any, workers: int | None = None) -> list[Any]:
-        return dataflow.execute(main, *args, workers=workers or self.workers, debug=self.debug)
+        workers = workers or self.workers
+        return dataflow.execute(main, *args, workers=workers, debug=self.debug, in_process=self.in_process)
 
 
 # ------------------------------------------------------------------------------------------------------------- feeding

@@ -15,15 +15,15 @@ from tests.programs import barrier
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
 def test_nobody_goes_ahead_of_a_worker_that_has_not_started(workers: int) -> None:
-    async def late(worker: dataflow.Worker, tickets: Any, started: list[int]) -> list[Any]:
+    async def late(worker: dataflow.Worker, draw: Any, started: list[int]) -> list[Any]:
         if worker.index == 0:
             await trio.sleep(100)  # virtual seconds: everybody else has done all that they can
-        started.append(next(tickets))
-        return await barrier.main(worker, 3, tickets)
+        started.append(draw())
+        return await barrier.main(worker, 3, draw)
 
     for seed in range(20):
         started: list[int] = []
-        logs = simulate(late, count(), started, workers=workers, seed=seed)
+        logs = simulate(late, count().__next__, started, workers=workers, seed=seed)
         last_start = max(started)
         firsts = [log[0] for log in logs]
         seconds = [log[1] for log in logs]
@@ -58,6 +58,7 @@ def test_one_worker_that_dawdles_holds_the_others() -> None:
             cycle.unary("dawdle", make, frontier=True, initial=True).connect_loop(loop)
         await trio.sleep(100)
         assert rounds == [0, 1, 2]
+        await trio.sleep(100)  # until everybody has looked
         for capability in held:
             capability.drop()
         return rounds

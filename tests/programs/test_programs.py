@@ -8,7 +8,7 @@ from tests.programs.cases import PROGRAMS, check_program, run_case
 from tests.programs.running import Executed, Simulated
 
 WORKERS = (1, 2, 3, 4)
-SEEDS = {1: 10, 2: 35, 3: 35, 4: 35}  # one worker alone has few interleavings
+SEEDS = {1: 10, 2: 30, 3: 30, 4: 30}  # one worker alone has few interleavings
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -24,6 +24,12 @@ def test_under_every_seed(program: str, workers: int) -> None:
 def test_as_users_run_it(program: str, workers: int) -> None:
     for seed in range(100, 106):
         check_program(program, Executed(workers, debug=seed % 4 == 0), seed)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_in_processes(program: str) -> None:
+    for workers in (2, 3):
+        check_program(program, Executed(workers, in_process=False), seed=200 + workers)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -57,6 +57,33 @@ def test_every_program_replays_exactly(program: str) -> None:
         assert traces[0] == traces[1]
 
 
+def test_a_seed_replays_though_sleepers_wake_at_one_instant() -> None:
+    """Mains that sleep equally long wake in an order that is the seed's to choose, not that of their addresses."""
+
+    async def main(worker: dataflow.Worker, order: list[int]) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.input()
+            stream.exchange(lambda n: n).probe()
+        for epoch in range(5):
+            await trio.sleep(1)
+            order.append(worker.index)
+            numbers.send([worker.index])
+            numbers.advance_to(epoch + 1)
+
+    def run(seed: int) -> tuple[list[int], list[Any]]:
+        order: list[int] = []
+        trace: list[Any] = []
+        simulate(main, order, workers=4, seed=seed, trace=trace)
+        return order, trace
+
+    clutter: list[list[Any]] = []
+    for seed in range(10):
+        first = run(seed)
+        for size in range(5):
+            clutter.append([object() for _ in range(97 * size)])  # so that what is made next is made elsewhere
+            assert run(seed) == first
+
+
 def test_a_seed_replays_in_another_process() -> None:
     """A seed that failed on one machine is looked into on another, where strings hash differently."""
     command = [sys.executable, "-c", "from tests.programs.test_seeds import fingerprint; print(fingerprint())"]

@@ -21,7 +21,7 @@ async def one_by_one(worker: dataflow.Worker, ahead: int) -> list[Any]:
 @pytest.mark.parametrize(
     "ahead",
     [
-        pytest.param(1, marks=pytest.mark.xfail(reason="the source waits for the time that it holds itself")),
+        1,
         2,
         8,
     ],
