@@ -33,7 +33,7 @@ def _name(workers: int) -> str:
 
 
 def _epochs_per_second(workers: int, records: int, operators: int, epochs: int) -> float:
-    rates = dataflow.execute(_main, records, operators, epochs, workers=workers)
+    rates = dataflow.execute(_main, records, operators, epochs, workers=workers, in_process=True)
     return float(min(rates))
 
 

@@ -20,7 +20,7 @@ def rows(run: Run) -> None:
         ("map", lambda s: s.map(_successor), _loop_map),
         ("filter", lambda s: s.filter(_odd), _loop_filter),
         ("map, filter, map", lambda s: s.map(_successor).filter(_odd).map(_successor), _loop_chain),
-        ("exchange, 2 workers", lambda s: s.exchange(_same), _loop_partition),
+        ("exchange, 2 workers in one process", lambda s: s.exchange(_same), _loop_partition),
     ]
     for name, build, loop in run.each("rows", cases):
         workers = 2 if "2 workers" in name else 1
@@ -29,7 +29,7 @@ def rows(run: Run) -> None:
 
 
 def _engine(build: Callable[..., Any], batches: int, workers: int) -> float:
-    return float(sum(dataflow.execute(_main, build, batches, workers=workers)))
+    return float(sum(dataflow.execute(_main, build, batches, workers=workers, in_process=True)))
 
 
 async def _main(worker: dataflow.Worker, build: Callable[..., Any], batches: int) -> float:

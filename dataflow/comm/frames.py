@@ -127,6 +127,11 @@ class FrameDecoder:
         """Whether part of a frame has arrived: an end of the connection here would be a truncation."""
         return self._header is not None or self._end > self._start
 
+    @property
+    def in_a_body(self) -> bool:
+        """Whether the next bytes belong to a body that has a buffer of its own."""
+        return self._header is not None
+
     def _next(self) -> bool:
         """Looks at the next frame among the bytes at hand; whether it made headway."""
         at_hand = self._end - self._start

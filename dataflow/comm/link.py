@@ -136,6 +136,10 @@ class Link:
 
     async def _receive(self, decoder: FrameDecoder) -> int:
         try:
+            if decoder.in_a_body:  # more of it has probably arrived: asking costs less than waiting
+                count = self._pipe.try_receive_into(decoder.buffer())
+                if count is not None:
+                    return count
             return await self._pipe.receive_into(decoder.buffer())
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             return 0

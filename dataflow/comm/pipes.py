@@ -24,6 +24,9 @@ class Pipe(Protocol):
     async def receive_into(self, buffer: memoryview) -> int:
         """Waits for bytes and puts them into the buffer; how many, or 0 at the end. Always a checkpoint."""
 
+    def try_receive_into(self, buffer: memoryview) -> int | None:
+        """The same without waiting; None if there are none now."""
+
     async def close(self) -> None:
         """Ends the stream, whatever was on its way."""
 
@@ -54,10 +57,16 @@ class SocketPipe:
         """Waits for bytes."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
-            try:
-                return self._socket.recv_into(buffer)
-            except BlockingIOError:
-                continue
+            count = self.try_receive_into(buffer)
+            if count is not None:
+                return count
+
+    def try_receive_into(self, buffer: memoryview) -> int | None:
+        """Takes what the kernel has."""
+        try:
+            return self._socket.recv_into(buffer)
+        except BlockingIOError:
+            return None
 
     async def close(self) -> None:
         """Closes the socket, waking whoever waits for it."""
@@ -94,6 +103,10 @@ class StreamPipe:
         data = await self._stream.receive_some(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def try_receive_into(self, buffer: memoryview) -> int | None:
+        """Nothing can be received without waiting."""
+        return None
 
     async def close(self) -> None:
         """Closes without the farewell that TLS would like to wait for: ours is a frame of its own."""

@@ -39,6 +39,7 @@ FindLinks = Callable[[int, dict[int, socket.socket], bytes], Connect]
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 16
+_BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def _socket_pairs(workers: range) -> dict[tuple[int, int], socket.socket]:
                 pairs[a, b], pairs[b, a] = socket.socketpair()
     for sock in pairs.values():
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
     return pairs
 
 
