@@ -102,8 +102,22 @@ class Context:
         self.spawn(sleep)
 
     def spawn(self, task: Callable[[], Any]) -> None:
-        """Starts a task that lives no longer than the worker."""
-        self._operator.dataflow.worker.spawn(task, self.name)
+        """Starts a task that lives no longer than the worker. What it raises gets a note that names the operator."""
+        dataflow = self._operator.dataflow
+
+        async def run() -> None:
+            try:
+                await task()
+            except Exception as error:
+                error.add_note(dataflow.where(self._operator))
+                raise
+
+        dataflow.worker.spawn(run, self.name)
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the dataflow has been dropped: nothing that is sent will arrive."""
+        return self._operator.dataflow.dropped
 
 
 class OperatorBuilder:

@@ -16,6 +16,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import sys
 import uuid
 from collections.abc import Callable
@@ -27,17 +28,27 @@ import numpy as np
 _TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY = 1, 2, 3, 4, 5, 6
 
 
-def encode(value: Any) -> bytes:
+_DEEPEST = 64  # extensions within extensions: each is a call from C to Python and back, and the stack is finite
+
+
+def encode(value: Any, depth: int = 0) -> bytes:
     """The bytes of a value made of plain data; TypeError names what cannot be encoded."""
-    packed = msgpack.packb(value, default=_extend, strict_types=True)
+    try:
+        packed = msgpack.packb(value, default=_EXTENDERS[depth], strict_types=True)
+    except IndexError:
+        raise TypeError(f"a value nested more than {_DEEPEST} levels deep cannot be sent to another worker") from None
+    except (UnicodeEncodeError, OverflowError, ValueError) as error:
+        raise TypeError(f"a value cannot be sent to another worker: {error}") from None
     assert isinstance(packed, bytes)
     return packed
 
 
-def decode(data: bytes | memoryview) -> Any:
+def decode(data: bytes | memoryview, depth: int = 0) -> Any:
     """The value that was encoded; ValueError if the bytes are not one."""
+    if depth == _DEEPEST:
+        raise ValueError(f"damaged data: nested more than {_DEEPEST} levels deep")
     try:
-        return msgpack.unpackb(data, ext_hook=_restore, strict_map_key=False)
+        return msgpack.unpackb(data, ext_hook=_RESTORERS[depth], strict_map_key=False)
     except (TypeError, RecursionError, OverflowError, AttributeError, KeyError, LookupError, ArithmeticError) as error:
         raise ValueError(f"damaged data: {error}") from None
 
@@ -49,7 +60,6 @@ _TYPES: tuple[tuple[int, type, Callable[[Any], Any], Callable[[Any], Any]], ...]
     (17, frozenset, list, frozenset),
     (18, int, lambda i: i.to_bytes(i.bit_length() // 8 + 1, "little", signed=True), lambda b: _integer(b)),
     (19, complex, lambda c: [c.real, c.imag], lambda p: complex(*p)),
-    (20, bytearray, bytes, bytearray),
     (21, datetime.datetime, lambda d: d.isoformat(), datetime.datetime.fromisoformat),
     (22, datetime.date, lambda d: d.isoformat(), datetime.date.fromisoformat),
     (23, datetime.timedelta, lambda d: [d.days, d.seconds, d.microseconds], lambda p: datetime.timedelta(*p)),
@@ -65,34 +75,39 @@ def _integer(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _extend(value: Any) -> Any:
+def _extend(depth: int, value: Any) -> Any:
     """Called by msgpack for what it does not know."""
+    code, plain = _plain(value)
+    return msgpack.ExtType(code, encode(plain, depth + 1))
+
+
+def _plain(value: Any) -> tuple[int, Any]:
+    """The code of an extension, and its content."""
     kind = type(value)
     if kind is tuple:
-        return msgpack.ExtType(_TUPLE, encode(list(value)))
+        return _TUPLE, list(value)
     if kind in _BY_TYPE:
         code, to_plain = _BY_TYPE[kind]
-        return msgpack.ExtType(code, encode(to_plain(value)))
+        return code, to_plain(value)
     if isinstance(value, np.generic):
-        return msgpack.ExtType(_SCALAR, encode([dtype_name(value.dtype), value.tobytes()]))
+        return _SCALAR, [dtype_name(value.dtype), value.tobytes()]
     if isinstance(value, np.ndarray):
-        flat = np.ascontiguousarray(value)
-        return msgpack.ExtType(_ARRAY, encode([dtype_name(value.dtype), list(value.shape), flat.tobytes()]))
+        return _ARRAY, [dtype_name(value.dtype), list(value.shape), np.ascontiguousarray(value).tobytes()]
     if isinstance(value, enum.Enum):
-        return msgpack.ExtType(_ENUM, encode([class_name(kind), value.name]))
+        return _ENUM, [class_name(kind), value.name]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return msgpack.ExtType(_DATACLASS, encode([class_name(kind), list(field_values(value))]))
+        return _DATACLASS, [class_name(kind), list(field_values(value))]
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return msgpack.ExtType(_NAMEDTUPLE, encode([class_name(kind), list(value)]))
+        return _NAMEDTUPLE, [class_name(kind), list(value)]
     raise TypeError(
         f"a {kind.__name__} cannot be sent to another worker: {value!r}. Send plain data: numbers, strings, bytes, "
         "lists, tuples, sets, dictionaries, dates, numpy scalars, dataclasses or enums."
     )
 
 
-def _restore(code: int, data: bytes) -> Any:
+def _restore(depth: int, code: int, data: bytes) -> Any:
     """Called by msgpack for an extension. Whatever it raises becomes a ValueError."""
-    plain = decode(data)
+    plain = decode(data, depth + 1)
     if code == _TUPLE:
         return tuple(plain)
     if code in _BY_CODE:
@@ -109,6 +124,10 @@ def _restore(code: int, data: bytes) -> Any:
     if code == _NAMEDTUPLE:
         return tuple.__new__(find_class(plain[0], tuple), plain[1])
     raise ValueError(f"unknown extension {code} in encoded data")
+
+
+_EXTENDERS = [functools.partial(_extend, depth) for depth in range(_DEEPEST)]
+_RESTORERS = [functools.partial(_restore, depth) for depth in range(_DEEPEST)]
 
 
 # Classes of the program

@@ -49,6 +49,10 @@ class CapabilityError(DataflowError):
     """Sending, delaying or downgrading without the right to do so."""
 
 
+class NoTimeFollows(CapabilityError):
+    """A message that has nowhere to go: the summary of its way gives no time."""
+
+
 class InputClosed(DataflowError):
     """Something was sent to an input after it was closed."""
 

@@ -29,8 +29,8 @@ def explain(worker: Worker) -> str:
 def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
     """What holds this dataflow, as this worker sees it."""
     yield f"{dataflow.name!r}: {len(dataflow.operators)} operators, {'busy' if dataflow.busy else 'idle'}"
-    outstanding = sorted(dataflow.tracker.pointstamps().items(), key=lambda item: (item[0][1], item[0][0]))
-    for (index, time), count in outstanding:
+    outstanding = dataflow.tracker.pointstamps().items()
+    for (index, time), count in sorted(outstanding, key=lambda item: item[0]):  # times compare at one location only
         yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}"
     for number in dataflow.runnable:
         yield f"  {dataflow.operators[number].label} is about to run"
@@ -43,13 +43,24 @@ def _pointstamp(dataflow: Dataflow, location: Location, time: Time, count: int) 
     if isinstance(location, Source):
         here = operator.outputs[location.port].held.get(time, 0)
         kind = "capability" if count == 1 else "capabilities"
-        where = f"{here} of them on this worker" if count > 1 else ("on this worker" if here else "on another worker")
         hint = "" if operator.inputs else ": not advanced past it, nor closed"
-        return f"{operator.label} holds {count} {kind} at {time!r} ({where}){hint}"
+        if count < 0:
+            return f"{operator.label} dropped {-count} {kind} at {time!r} that this worker has not heard of yet"
+        return f"{operator.label} holds {count} {kind} at {time!r}{_where(dataflow, count, here)}{hint}"
+    if count < 0:
+        return f"{-count} messages at {time!r} to {operator.label} were taken that this worker has not heard of yet"
     queued = sum(1 for t, _ in operator.inputs[location.port].queue if t == time)
     kind = "message" if count == 1 else "messages"
     where = f"{queued} queued on this worker" if queued else "on other workers, or on the way"
     return f"{count} {kind} at {time!r} to {operator.label} ({where})"
+
+
+def _where(dataflow: Dataflow, count: int, here: int) -> str:
+    if dataflow.worker.peers == 1 and not here:
+        return ""  # counted, but not by one of its outputs: nothing to say
+    if count == 1:
+        return " (on this worker)" if here else " (on another worker)"
+    return f" ({here} of them on this worker)"
 
 
 def _waits(dataflow: Dataflow, probe: Probe) -> Iterator[str]:

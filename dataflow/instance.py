@@ -12,6 +12,8 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+import trio
+
 from dataflow.antichain import Antichain
 from dataflow.channels.channel import LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
@@ -21,7 +23,7 @@ from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError
 from dataflow.operator import Operator
 from dataflow.order import Time
-from dataflow.progress.broadcast import Inbox, Outbox, ProgressBatch
+from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Tracker, make_tracker
 
@@ -44,6 +46,7 @@ class Dataflow:
         self.operators: list[Operator] = []
         self.outbox = Outbox(worker.index)
         self.built = False
+        self.started = trio.Event()  # set when construction is complete, or abandoned
         self.dropped = False
         self.close_inputs: list[Callable[[], None]] = []  # what to call when main has returned
         self.on_end: list[Callable[[], None]] = []  # whoever waits for something that may never come any more
@@ -84,6 +87,7 @@ class Dataflow:
         for operator in self.operators:
             if operator.watches_frontier:
                 operator.activate()  # its first frontier is news
+        self.started.set()
 
     def _bind(self, operator: Operator) -> None:
         for port in operator.inputs:
@@ -92,12 +96,12 @@ class Dataflow:
             if operator.watches_frontier:
                 self._watchers[port.index].append(operator.activate)
         for output in operator.outputs:
-            output.index = self.graph.index(Source(operator.number, output.number))
+            output.bind(self.graph.index(Source(operator.number, output.number)))
 
     def _connect(self, source: Source, target: Target) -> None:
         port = self.operators[target.node].inputs[target.port]
         output = self.operators[source.node].outputs[source.port]
-        if isinstance(port.pact, Pipeline) or self.worker.peers == 1:
+        if isinstance(port.pact, Pipeline) or (self.worker.peers == 1 and not self.debug):  # debug: bad keys show
             output.connect(LocalChannel(self, port))
         else:
             output.connect(RoutedChannel(self, port, port.pact))
@@ -130,9 +134,15 @@ class Dataflow:
         operator.active = False
         try:
             operator.step()
+        except StopIteration as error:  # which would mean something else to the coroutine that called us
+            wrapped = RuntimeError(f"StopIteration was raised: {error!r}")
+            wrapped.add_note(self.where(operator))
+            raise wrapped from error
         except BaseException as error:
-            error.add_note(self._where(operator))
+            error.add_note(self.where(operator))
             raise
+        for port in operator.inputs:
+            port.expire()
         if operator.owed and not operator.queued:
             self._settle_debts(operator)
 
@@ -201,15 +211,18 @@ class Dataflow:
 
     def step(self, rounds: int = 16) -> None:
         """Runs operators and settles progress until there is nothing to do, or `rounds` times."""
-        for _ in range(rounds):
+        for number in range(rounds):
             if self._active or self._next:
                 self.sweep()
             self.flush()
+            if not number:
+                self.worker.flush_transport()  # what we find out now, others can find out at the same time
             self.settle()
             if not (self._active or self._next or self.outbox.pending.counts):
                 return
 
-    def _where(self, operator: Operator) -> str:
+    def where(self, operator: Operator) -> str:
+        """The note that an exception gets."""
         return (
             f"in operator {operator.label} of dataflow {self.name!r} on worker {self.worker.index} "
             f"of {self.worker.peers}"
@@ -237,10 +250,10 @@ class Dataflow:
             self._greet(message)
         elif message.sender not in self._greeted:
             self._held.setdefault(message.sender, []).append(message)
+        elif isinstance(message, Progress):
+            self._heard.extend(self._inbox.accept(message.batch))
         elif isinstance(message, Data):
             self._receive_data(message)
-        elif isinstance(message, Progress):
-            self._receive_progress(message.batch)
         elif isinstance(message, Dropped):
             self.end(f"worker {message.sender} dropped dataflow {self.name!r}")
 
@@ -260,13 +273,17 @@ class Dataflow:
         port.operator.owed.append((message.sender, message.size))
         port.operator.activate()
 
-    def _receive_progress(self, batch: ProgressBatch) -> None:
-        self._heard.extend(self._inbox.accept(batch))
-
     # The end
+
+    def abandon(self) -> None:
+        """Construction failed: whoever waits for its end goes home."""
+        self.end("its construction failed")
+        self.started.set()
 
     def drop(self) -> None:
         """Ends the dataflow on all workers, whatever it was doing."""
+        if not self.built:
+            raise ConstructionError(f"dataflow {self.name!r} is still being built: it can be dropped after its block")
         if not self.dropped and not self.complete:
             self.worker.broadcast(Dropped(self.worker.index, self.number))
         self.end(f"dataflow {self.name!r} was dropped")
@@ -286,6 +303,8 @@ class Dataflow:
 
     def notify_end(self) -> None:
         """Wakes whoever waits for something that will not come any more."""
+        for probe in self.probes:
+            probe.wake_all()
         waiting, self.on_end = self.on_end, []
         for wake in waiting:
             wake()

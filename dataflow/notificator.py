@@ -59,7 +59,7 @@ class Notificator:
     def _next_due(self) -> Time | None:
         if not self._heap:
             return None
-        if self._inputs[0].domain.total:
+        if not self._inputs or self._inputs[0].domain.total:
             return heappop(self._heap) if self._complete(self._heap[0]) else None
         due = min((time for time in self._heap if self._complete(time)), default=None)
         if due is not None:

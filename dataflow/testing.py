@@ -74,10 +74,13 @@ class Simulation:
         self._trace = trace
         self._limit = turns
         self._running = workers
+        self._pollers: list[Signal] = []  # mains that wait for a step of theirs
+        self._fruitless = 0  # how often in a row that made nothing happen
         self.turn = 0
         clock = _UniqueClock()
         for worker in self._workers:
             worker.transport, worker.signal, worker.clock = self._network, self._signal, clock
+            worker.grant = self._wait_for_grant
 
     async def run(self, main: Main, args: tuple[Any, ...]) -> list[Any]:
         """Runs every worker's main, and the scheduler beside them."""
@@ -107,8 +110,23 @@ class Simulation:
                 label, action = self._random.choice(choices)
                 self._count(label)
                 action()
+                self._fruitless = 0
                 if self._random.random() < 0.25:
+                    self._grant_all()
                     await trio.lowlevel.checkpoint()  # the mains get a turn
+
+    async def _wait_for_grant(self) -> None:
+        """`await worker.step()` in a simulation: something happens, or nothing can."""
+        waiting = Signal()
+        self._pollers.append(waiting)
+        self._signal.set()
+        await waiting.wait()
+
+    def _grant_all(self) -> bool:
+        pollers, self._pollers = self._pollers, []
+        for waiting in pollers:
+            waiting.set()
+        return bool(pollers)
 
     def _count(self, label: Turn) -> None:
         self.turn += 1
@@ -128,8 +146,7 @@ class Simulation:
     def _delivery(self, label: Turn) -> Callable[[], None]:
         def deliver() -> None:
             to, message = self._network.take(label, self._random)
-            self._workers[to].deliver(message)
-            self._workers[to].retire()
+            self._workers[to].act(lambda: self._workers[to].deliver(message))
 
         return deliver
 
@@ -144,6 +161,12 @@ class Simulation:
         if self._choices():
             return True
         patience = trio.lowlevel.current_statistics().seconds_to_next_deadline
+        if self._grant_all():
+            self._fruitless += 1
+            if patience < inf and self._fruitless > 10:
+                await trio.sleep(patience)
+            if self._fruitless < 1000:
+                return True
         if patience == inf:
             raise Stuck("nothing can happen any more, and not every worker is done\n" + self._explain())
         with trio.move_on_after(patience):
@@ -155,23 +178,19 @@ class Simulation:
 
 
 def _worker_choices(worker: Worker) -> list[tuple[Turn, Callable[[], None]]]:
-    def then_retire(action: Callable[[], None]) -> Callable[[], None]:
-        def act() -> None:
-            action()
-            worker.retire()
-
-        return act
+    def by_worker(action: Callable[[], None]) -> Callable[[], None]:
+        return lambda: worker.act(action)
 
     choices: list[tuple[Turn, Callable[[], None]]] = []
     for dataflow in worker.dataflows:
         where = (f"worker {worker.index}", dataflow.name)
         for number in dataflow.runnable:
-            run = then_retire(lambda d=dataflow, n=number: d.run_only(n))  # type: ignore[misc]
+            run = by_worker(lambda d=dataflow, n=number: d.run_only(n))  # type: ignore[misc]
             choices.append((("run", *where, dataflow.operators[number].label), run))
         if dataflow.outbox.pending:
-            choices.append((("flush", *where), then_retire(dataflow.flush)))
+            choices.append((("flush", *where), by_worker(dataflow.flush)))
         if dataflow.unsettled:
-            choices.append((("settle", *where), then_retire(dataflow.settle)))
+            choices.append((("settle", *where), by_worker(dataflow.settle)))
     return choices
 
 

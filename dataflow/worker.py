@@ -16,7 +16,7 @@ import trio
 
 from dataflow.clock import Clock
 from dataflow.comm.flow import DEFAULT_LIMIT, Flow
-from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure
+from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure, Progress
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
 from dataflow.instance import Dataflow
@@ -46,6 +46,7 @@ class Worker:
         self._building: Dataflow | None = None
         self._nursery: trio.Nursery | None = None
         self._awake = False
+        self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
         self._stepping = False
         self._failed = False
         self._pumped = False
@@ -75,6 +76,9 @@ class Worker:
         try:
             yield scope
             dataflow.complete_construction()
+        except BaseException:
+            dataflow.abandon()
+            raise
         finally:
             self._building = None
             scope.close()
@@ -87,8 +91,12 @@ class Worker:
 
     async def step(self) -> bool:
         """Does what there is to do now; whether there is more. A checkpoint."""
-        self.turn()
-        await trio.lowlevel.checkpoint()
+        if self.grant is not None:
+            self.step_now()
+            await self.grant()  # a simulation: others have their turn
+        else:
+            self.turn()
+            await trio.lowlevel.checkpoint()
         return self.busy
 
     def drop_dataflow(self, scope: Scope) -> None:
@@ -158,7 +166,12 @@ class Worker:
     @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
-        return bool(self._mailbox) or any(dataflow.busy for dataflow in self._dataflows.values())
+        if self._mailbox:
+            return True
+        for dataflow in self._dataflows.values():  # noqa: SIM110  # asked several times per epoch: any() costs more
+            if dataflow.busy:
+                return True
+        return False
 
     @property
     def complete(self) -> bool:
@@ -182,9 +195,21 @@ class Worker:
             for dataflow in tuple(self._dataflows.values()):
                 if dataflow.busy:
                     dataflow.step()
+                if dataflow.dropped or dataflow.tracker.complete:
+                    self.retire()
+            if not self._dataflows:
+                self.retire()
         except BaseException:
             self._failed = True
             raise
+        finally:
+            self._stepping = False
+
+    def act(self, action: Callable[[], None]) -> None:
+        """Does one thing of many, for a scheduler that chooses them one by one."""
+        self._stepping = True
+        try:
+            action()
         finally:
             self._stepping = False
         self.retire()
@@ -205,10 +230,22 @@ class Worker:
         if self.busy:
             self.wake()
 
-    def turn_if_idle(self) -> None:
+    def turn_if_busy(self) -> None:
+        """A turn, unless somebody else had one that did everything."""
+        if self.busy:
+            self.turn()
+        elif self.transport is not None:
+            self.transport.flush()
+
+    def turn_before_waiting(self) -> None:
         """A turn for a main that is about to wait: saves a switch to the pump and back. Not while simulated."""
         if self._pumped and not self._stepping:
             self.turn()
+
+    def flush_transport(self) -> None:
+        """Lets go of what was sent, before the turn is over: others can start on it."""
+        assert self.transport is not None
+        self.transport.flush()
 
     def take_mail(self) -> None:
         """Delivers every message in the mailbox."""
@@ -218,7 +255,10 @@ class Worker:
 
     def deliver(self, message: AnyMessage) -> None:
         """Delivers one message to its dataflow; holds it if main has not built that yet."""
-        if isinstance(message, Finished):
+        kind = type(message)
+        if kind is Progress or kind is Data:  # nearly all are
+            self._deliver_to_dataflow(message)
+        elif isinstance(message, Finished):
             self._finished[message.sender] = message.dataflows
             self._check_counts()
         elif isinstance(message, Consumed):
@@ -228,8 +268,13 @@ class Worker:
             self._flow_changed(None)
         elif isinstance(message, Goodbye):
             raise ProtocolError(f"worker {message.sender} said goodbye, which concerns its link alone")
-        elif message.dataflow in self._dataflows:
-            self._dataflows[message.dataflow].receive(message)
+        else:
+            self._deliver_to_dataflow(message)
+
+    def _deliver_to_dataflow(self, message: Any) -> None:
+        dataflow = self._dataflows.get(message.dataflow)
+        if dataflow is not None:
+            dataflow.receive(message)
         elif message.dataflow not in self._ended:
             self._unbuilt.setdefault(message.dataflow, []).append(message)
             self._check_counts()
@@ -309,7 +354,7 @@ class Worker:
         while True:
             await self.signal.wait()
             self._awake = True
-            self.turn()
+            self.turn_if_busy()
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
                 self.turn()

@@ -6,6 +6,7 @@ believe that a message which is on its way does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dataflow.channels.pact import Batch, Pact
@@ -27,6 +28,10 @@ class LocalChannel:
         self._queue = target.queue
         self._operator = target.operator
 
+    def prepare(self, batch: Batch) -> Batch:
+        """What `push` needs; nothing of the program's is called after this."""
+        return batch
+
     def push(self, time: Time, batch: Batch) -> None:
         """Sends one message."""
         counts = self._counts
@@ -45,20 +50,29 @@ class LocalChannel:
 class RoutedChannel:
     """To the inputs of all workers, as a pact says."""
 
-    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_worker")
+    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_target", "_worker")
 
     def __init__(self, dataflow: Dataflow, target: InputPort, pact: Pact) -> None:
         self._dataflow = dataflow
         self._pact = pact
+        self._target = target.operator.label
         self._peers = dataflow.worker.peers
         self._worker = dataflow.worker.index
         self._index = target.index
         self._local = LocalChannel(dataflow, target)
         self._count = dataflow.outbox.pending.update
 
-    def push(self, time: Time, batch: Batch) -> None:
+    def prepare(self, batch: Batch) -> Sequence[Batch]:
+        """The parts of the batch, one per worker. Calls the program's key function, which may raise."""
+        try:
+            return self._pact.split(batch, self._peers)
+        except Exception as error:
+            error.add_note(f"in the key of {self._target}")
+            raise
+
+    def push(self, time: Time, parts: Sequence[Batch]) -> None:
         """Sends a message to each worker that has a part in the batch."""
-        for worker, part in enumerate(self._pact.split(batch, self._peers)):
+        for worker, part in enumerate(parts):
             if not len(part):
                 continue
             if worker == self._worker:

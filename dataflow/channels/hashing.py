@@ -62,6 +62,8 @@ def _hash_float(key: float) -> int:
 
 def _hash_number(key: Any) -> int:
     """Fraction, Decimal, complex, numpy's numbers: a whole number hashes as the integer that it is equal to."""
+    if isinstance(key, complex):
+        return _hash_number(key.real) if key.imag == 0 else hash(key)
     try:
         whole = int(key)
     except (TypeError, ValueError, OverflowError):
@@ -91,15 +93,15 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
 }
 
 _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
-    (numbers.Number, _hash_number),  # before Enum: the members of an IntEnum are equal to integers
+    (numbers.Number, _hash_number),  # Enum comes last: members of an IntEnum are equal to integers
     (str, _hash_str),
     (bytes, _hash_bytes),
     (tuple, _hash_tuple),
     (frozenset, _hash_frozenset),
-    (enum.Enum, _hash_enum),
     (datetime.datetime, _hash_datetime),
     (datetime.date, lambda d: d.toordinal()),
     (uuid.UUID, lambda u: int(u.int)),
+    (enum.Enum, _hash_enum),
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataflow.antichain import Antichain
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.pact import Batch, Pact
-from dataflow.errors import CapabilityError
+from dataflow.errors import CapabilityError, NoTimeFollows
 from dataflow.order import Time
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 class Channel(Protocol):
     """Where an output sends its messages."""
 
-    def push(self, time: Time, batch: Batch) -> None: ...
+    def prepare(self, batch: Batch) -> Any: ...
+
+    def push(self, time: Time, prepared: Any) -> None: ...
 
 
 class InputPort:
@@ -56,6 +58,10 @@ class InputPort:
         finally:
             message.live = False
 
+    def expire(self) -> None:
+        """The step is over, and with it the right that came with its last message."""
+        self._message.live = False
+
     @property
     def frontier(self) -> Antichain:
         """The times that may still arrive here."""
@@ -81,6 +87,7 @@ class OutputPort:
         self.index = -1  # of its location, once the graph is frozen
         self._maps = {number: path.compiled() for number, path in connections.items()}  # by input
         self.held: dict[Time, int] = {}  # capabilities on this worker, by time; for explanations
+        self._early: list[tuple[Time, int]] = []  # what was counted before the graph was frozen
         self.revoked = False  # whether all capabilities were ended at once
         self._channels: list[Channel] = []
 
@@ -88,6 +95,13 @@ class OutputPort:
     def dataflow(self) -> Dataflow:
         """The dataflow that this output belongs to."""
         return self.operator.dataflow
+
+    def bind(self, index: int) -> None:
+        """The graph is frozen: from now on changes are counted at this index."""
+        self.index = index
+        for time, diff in self._early:
+            self.operator.dataflow.outbox.pending.update((index, time), diff)
+        self._early.clear()
 
     def connect(self, channel: Channel) -> None:
         """Adds a channel on which everything given is sent."""
@@ -99,7 +113,12 @@ class OutputPort:
 
     def give(self, capability: Capability | MessageCapability, batch: Batch, at: Time = None) -> None:
         """Sends a batch at the capability's time, or at a later one. An empty batch is not sent."""
-        time = capability.time_at(self)
+        try:
+            time = capability.time_at(self)
+        except AttributeError:
+            raise CapabilityError(
+                f"{self.operator.label} needs a capability to send with, and was given {capability!r}"
+            ) from None
         if at is not None:
             at = self.domain.check(at)
             if not self.domain.less_equal(time, at):
@@ -109,8 +128,10 @@ class OutputPort:
                 )
             time = at
         if len(batch):
-            for channel in self._channels:
-                channel.push(time, batch)
+            # A key function may raise: then nobody gets the batch, and whoever catches that may go on.
+            prepared = [channel.prepare(batch) for channel in self._channels]
+            for channel, parts in zip(self._channels, prepared, strict=True):
+                channel.push(time, parts)
 
     def time_from(self, number: int, time: Time) -> Time:
         """The least time at which a message taken at `time` from input `number` allows sending here."""
@@ -125,13 +146,16 @@ class OutputPort:
             return time
         result = path(time)
         if result is None:
-            raise CapabilityError(f"no time of output {self.number} of {self.operator.label} follows from {time!r}")
+            raise NoTimeFollows(f"no time of output {self.number} of {self.operator.label} follows from {time!r}")
         return result
 
     def count(self, time: Time, diff: int) -> None:
         """Notes that this worker holds one capability more, or less."""
         dataflow = self.operator.dataflow
-        dataflow.outbox.pending.update((self.index, time), diff)
+        if self.index < 0:
+            self._early.append((time, diff))
+        else:
+            dataflow.outbox.pending.update((self.index, time), diff)
         held = self.held.get(time, 0) + diff
         if held:
             self.held[time] = held

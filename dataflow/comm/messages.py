@@ -1,4 +1,8 @@
-"""What workers say to each other. Every message names its sender; most name a dataflow."""
+"""What workers say to each other. Every message names its sender; most name a dataflow.
+
+Nobody changes a message. They are not frozen because a frozen dataclass takes three times as long to make, and two or
+more are made per epoch and peer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from dataflow.order import Time
 from dataflow.progress.broadcast import ProgressBatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hello:
     """The sender has built a dataflow, and this is what it looks like (see Graph.describe)."""
 
@@ -20,7 +24,7 @@ class Hello:
     description: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Progress:
     """The sender's changes of counts since its last message of this kind."""
 
@@ -29,7 +33,7 @@ class Progress:
     batch: ProgressBatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Data:
     """Records for an input: `channel` is the index of its location; `size` is what the batch weighs (see flow)."""
 
@@ -41,7 +45,7 @@ class Data:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Dropped:
     """The sender has dropped a dataflow, which ends it for all."""
 
@@ -49,7 +53,7 @@ class Dropped:
     dataflow: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finished:
     """The sender's main has returned; it will build no more than these many dataflows."""
 
@@ -57,7 +61,7 @@ class Finished:
     dataflows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Consumed:
     """The sender's operators have taken data of this weight that the receiver had sent."""
 
@@ -65,7 +69,7 @@ class Consumed:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pressure:
     """More (or no longer more) data of the sender's is on its way than may be: sources everywhere should wait (or go
     on)."""
@@ -74,7 +78,7 @@ class Pressure:
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Goodbye:
     """The sender has nothing more to say: an end of the connection is now no surprise."""
 

@@ -54,6 +54,8 @@ def aggregate(
     """
     for function, role in ((key, "key"), (initial, "initial state (a function without arguments)"), (fold, "fold")):
         require_callable(function, name, role)
+    if emit is not None:
+        require_callable(emit, name, "emit")
 
     def absorb(states: dict[Any, Any], batch: Any) -> None:
         for record in batch:
@@ -122,6 +124,8 @@ def join(
     """
     require_callable(left_key, name, "key of the left stream")
     require_callable(right_key, name, "key of the right stream")
+    if emit is not None:
+        require_callable(emit, name, "emit")
 
     def make(context: Context) -> Callable[[InputPort, InputPort, OutputPort], None]:
         tables: dict[Time, tuple[dict[Any, list[Any]], dict[Any, list[Any]]]] = {}

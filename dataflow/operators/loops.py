@@ -6,11 +6,12 @@ rounds that nobody outside sees, so a loop inside one epoch of the outside can g
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataflow.builder import Context, OperatorBuilder
-from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
 from dataflow.operator import Step
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 
 
 def _pass_on(context: Context) -> Step:
-    """The step of an operator that only moves batches: their times change under the summary of its connection."""
+    """The step of an operator that only moves batches: their times change under the summary of its connection.
+
+    Where the summary gives no time, a batch has nowhere to go, and ends here: that is how a summary ends a loop.
+    """
     (input,), (output,) = context.inputs, context.outputs
 
     def step() -> None:
         for message, batch in input:
-            output.give(message, batch)
+            with contextlib.suppress(NoTimeFollows):
+                output.give(message, batch)
 
     return step
 
@@ -97,7 +102,9 @@ def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: An
     with stream.scope.nested() as scope:
         loop, cycle = scope.feedback(summary)
         result = body(stream.enter(scope).concat(cycle))
-        again, out = result if isinstance(result, tuple) else (result, result)
+        again, out = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
+        if not (hasattr(again, "connect_loop") and hasattr(out, "leave")):
+            raise ConstructionError(f"the body of iterate must return one stream, or (again, out), not {result!r}")
         again.connect_loop(loop)
         left: Stream[Any] = out.leave()
     return left

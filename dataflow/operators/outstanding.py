@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
-
 from dataflow.order import Time
-from dataflow.progress.graph import Source, Target
+from dataflow.progress.graph import Location, Source, Target
 from dataflow.progress.paths import split
 from dataflow.signal import Signal
 
@@ -24,19 +22,28 @@ class Outstanding:
         self._signal = Signal()
         self._leaves: list[tuple[int, int]] = []  # (index of location, depth), once built
 
-    async def wait_built(self) -> None:
-        """Waits until the dataflow is complete, and finds its ends."""
-        while not self._dataflow.built:
-            await trio.lowlevel.checkpoint()
+    async def wait_built(self) -> bool:
+        """Waits until the dataflow is complete, and finds its ends. False if it will never be."""
+        await self._dataflow.started.wait()
+        if not self._dataflow.built:
+            return False
+        graph = self._dataflow.graph
+        for location in self._ends():
+            self._leaves.append((graph.index(location), len(graph.levels(location)) - 1))
+            self._dataflow.watch(location, self._signal.set)
+        self._dataflow.on_end.append(self._signal.set)
+        return True
+
+    def _ends(self) -> list[Location]:
+        """Outputs that nobody reads and inputs of operators without outputs; every input, if streams only go round."""
         graph = self._dataflow.graph
         fed = {source for source, _ in graph.edges}
+        inputs = [location for location in graph.locations if isinstance(location, Target)]
+        ends: list[Location] = [location for location in inputs if not graph.nodes[location.node].outputs]
         for location in graph.locations:
-            node = graph.nodes[location.node]
-            ends = location not in fed if isinstance(location, Source) else not node.outputs
-            if ends and (isinstance(location, Target) or node.inputs):
-                self._leaves.append((graph.index(location), len(graph.levels(location)) - 1))
-                self._dataflow.watch(location, self._signal.set)
-        self._dataflow.on_end.append(self._signal.set)
+            if isinstance(location, Source) and location not in fed and graph.nodes[location.node].inputs:
+                ends.append(location)
+        return ends or list(inputs)
 
     async def wait_passed(self, time: Time) -> None:
         """Waits until `time` is complete everywhere, or the dataflow is dropped."""

@@ -33,11 +33,13 @@ class Probe:
     @property
     def frontier(self) -> Antichain:
         """The times that may still appear; empty when the stream has ended."""
-        return self._dataflow.tracker.frontier(self._location())
+        here = self._location()
+        return self._dataflow.tracker.frontier(here)
 
     def passed(self, time: Time) -> bool:
         """Whether `time` can no longer appear (nor anything before it)."""
-        return not self._dataflow.tracker.could_see(self._location(), self._domain.check(time))
+        here = self._location()
+        return not self._dataflow.tracker.could_see(here, self._domain.normal(time))
 
     @property
     def done(self) -> bool:
@@ -46,21 +48,19 @@ class Probe:
 
     async def wait_passed(self, time: Time) -> None:
         """Waits until `time` can no longer appear. Always a checkpoint."""
-        time = self._domain.check(time)
+        time = self._domain.normal(time)
         self._dataflow.require_alive()
         if not self.passed(time):
-            self._dataflow.worker.turn_if_idle()  # what was just sent may be all that is missing
+            self._dataflow.worker.turn_before_waiting()  # what was just sent may be all that is missing
         if self.passed(time):
             await trio.lowlevel.checkpoint()
             return
-        signal = Signal()
-        entry = (time, signal)
+        entry = (time, Signal())
         self._waiting.append(entry)
-        self._dataflow.on_end.append(signal.set)
         try:
-            await signal.wait()
+            await entry[1].wait()
         finally:
-            self._forget(entry)
+            self._waiting.remove(entry)
         if not self.passed(time):
             self._dataflow.require_alive()
 
@@ -77,14 +77,15 @@ class Probe:
 
     def _moved(self) -> None:
         if self._waiting:
+            could_see, here = self._dataflow.tracker.could_see, self._location()
             for time, signal in self._waiting:
-                if self.passed(time):
+                if not could_see(here, time):
                     signal.set()
 
-    def _forget(self, entry: tuple[Time, Signal]) -> None:
-        self._waiting.remove(entry)
-        if entry[1].set in self._dataflow.on_end:
-            self._dataflow.on_end.remove(entry[1].set)
+    def wake_all(self) -> None:
+        """The dataflow has ended: nobody needs to wait any longer."""
+        for _, signal in self._waiting:
+            signal.set()
 
     def _location(self) -> int:
         if self._index < 0:

@@ -17,7 +17,7 @@ from dataflow import codec
 from dataflow.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.capability import Capability
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.errors import DataflowError
+from dataflow.errors import ConstructionError, DataflowError
 from dataflow.operator import Step
 from dataflow.order import Time
 
@@ -74,6 +74,9 @@ def capture(stream: Stream[Any], into: Callable[[Event], Any], name: str = "capt
 
 def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "replay") -> Stream[Any]:
     """The captured streams, one after another step by step, on this worker."""
+    for events in captures:
+        if not isinstance(events, Iterable):
+            raise ConstructionError(f"{name} needs captured events, one iterable per capture, and got {events!r}")
 
     def make(context: Context) -> Step:
         start, output = context.capability(), context.outputs[0]
@@ -89,8 +92,9 @@ def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "rep
 async def _replay_all(
     start: Capability, output: OutputPort, captures: tuple[Iterable[Event], ...], dataflow: Any, name: str
 ) -> None:
-    while not dataflow.built:
-        await trio.lowlevel.checkpoint()
+    await dataflow.started.wait()
+    if not dataflow.built:
+        return
     players = [_Player(start.clone(), output, iter(events), name) for events in captures]
     start.drop()
     while players:
@@ -116,13 +120,22 @@ class _Player:
             return False
         if isinstance(event, Records):
             self._output.give(self._below(event.time), list(event.records), event.time)
-        else:
+        elif isinstance(event, Frontier):
             for time, diff in sorted(event.changes, key=lambda change: -change[1]):  # what joins comes from what leaves
-                if diff > 0:
-                    self._held[time] = self._below(time).delayed(time)
-                else:
-                    self._held.pop(time).drop()
+                self._change(time, diff)
+        else:
+            raise DataflowError(f"{self._name}: {event!r} is not an event: pass each capture as an argument of its own")
         return True
+
+    def _change(self, time: Time, diff: int) -> None:
+        if diff > 0:
+            self._held[time] = self._below(time).delayed(time)
+        elif time in self._held:
+            self._held.pop(time).drop()
+        else:
+            raise DataflowError(
+                f"{self._name}: the capture is damaged: {time!r} leaves the frontier without being in it"
+            )
 
     def _below(self, time: Time) -> Capability:
         order = self._output.domain.less_equal
@@ -153,5 +166,9 @@ def read_events(file: BinaryIO) -> Iterator[Event]:
         frame = file.read(int.from_bytes(header, "little"))
         if len(header) < 4 or len(frame) < int.from_bytes(header, "little"):
             raise DataflowError("the captured file ends in the middle of an event")
-        kind, *parts = codec.decode(frame)
-        yield Records(*parts) if kind == 0 else Frontier(*parts)
+        try:
+            kind, *parts = codec.decode(frame)
+            event = Records(*parts) if kind == 0 else Frontier(*parts)
+        except (ValueError, TypeError) as error:
+            raise DataflowError(f"the captured file is damaged: {error}") from None
+        yield event

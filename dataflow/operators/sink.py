@@ -30,7 +30,10 @@ def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "si
 
     def step(input: InputPort, output: OutputPort) -> None:
         for message, batch in input:
-            write(message.time, batch)
+            result = write(message.time, batch)
+            if inspect.iscoroutine(result):
+                result.close()
+                raise TypeError(f"{name}: the function returned a coroutine: pass the `async def` function itself")
 
     return unary(stream, name, lambda _: step)
 
@@ -40,7 +43,7 @@ class _AsyncSink:
 
     def __init__(self, context: Context, write: Callable[[Time, Any], Any]) -> None:
         self._write = write
-        self._name = context.name
+        self._context = context
         self._queue: deque[tuple[Capability, Any]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
@@ -55,11 +58,11 @@ class _AsyncSink:
     async def _run(self) -> None:
         while True:
             await self._signal.wait()
-            while self._queue:
+            while self._queue and not self._context.dropped:
                 capability, batch = self._queue.popleft()
                 try:
                     await self._write(capability.time, batch)
                 except Exception as error:
-                    error.add_note(f"in {self._name}, writing a batch at {capability.time!r}")
+                    error.add_note(f"writing a batch at {capability.time!r}")
                     raise
                 capability.drop()

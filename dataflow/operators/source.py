@@ -87,7 +87,7 @@ class _Reader:
         """Lets a generator run its `finally` clauses now, and not whenever it is collected."""
         close = getattr(self._async, "aclose", None)
         if close is not None:
-            with trio.CancelScope(shield=True):
+            with trio.move_on_after(1, shield=True):  # also when the worker is being cancelled, but not for ever
                 await close()
 
 
@@ -162,14 +162,15 @@ class _Source:
         try:
             await self._send_all()
         except Exception as error:
-            error.add_note(f"in {self._name} at {self._capability.time!r}")
+            error.add_note(f"after time {self._capability.time!r}")
             raise
         finally:
             await self._epochs.reader.close()
         self._capability.drop()
 
     async def _send_all(self) -> None:
-        await self._outstanding.wait_built()
+        if not await self._outstanding.wait_built():
+            return
         start = self._clock.now()
         slot = 0
         while (epoch := await self._epochs.next()) is not None:

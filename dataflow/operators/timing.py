@@ -22,15 +22,15 @@ def delay(stream: Stream[Any], later: Callable[[Time, Any], Time], name: str = "
     """
     require_callable(later, name, "function of a time and a record")
     waiting: dict[Time, list[Any]] = {}
+    domain = stream.scope.domain
+    less_equal = domain.less_equal
 
     def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
         time = message.time
         for record in batch:
-            new = later(time, record)
-            if new not in waiting:
-                capability = message.delayed(new)
-                new = capability.time  # in its normal form
-                notificator.notify_at(capability)
+            new = domain.check(later(time, record))
+            if new not in waiting or not less_equal(time, new):  # the latter raises
+                notificator.notify_at(message.delayed(new))
             waiting.setdefault(new, []).append(record)
 
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:

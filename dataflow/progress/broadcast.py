@@ -20,9 +20,9 @@ from dataflow.progress.change_batch import ChangeBatch
 from dataflow.progress.tracker import Change, Pointstamp
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProgressBatch:
-    """All that a worker has to say since its last batch. `sequence` counts its batches from 0."""
+    """All that a worker has to say since its last batch. `sequence` counts its batches from 0. Nobody changes one."""
 
     sender: int
     sequence: int

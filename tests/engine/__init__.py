@@ -8,5 +8,4 @@
 - `test_timestamps`, `test_worker`, `test_explain`, `test_simulate`, `test_hashing`, `test_codec`, `test_front_door`,
   `test_examples`.
 
-A test marked `known_bug` states what should be so and is not yet; whoever mends it removes the mark.
 """

@@ -16,7 +16,6 @@ from dataflow.lowlevel import less_equal
 from dataflow.testing import simulate
 
 repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=60)
-known_bug = pytest.mark.xfail  # strict, by pyproject.toml: a mended bug must lose its mark
 
 
 @dataclass(frozen=True)

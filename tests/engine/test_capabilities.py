@@ -12,7 +12,7 @@ import dataflow
 from dataflow import CapabilityError, Product, TimeError
 from dataflow.errors import ConstructionError, Stuck
 from dataflow.lowlevel import OperatorBuilder
-from tests.engine.harness import Run, known_bug, notes
+from tests.engine.harness import Run, notes
 
 SEED = Run(1, seed=0)
 
@@ -242,7 +242,6 @@ def test_a_message_s_capability_ends_with_its_message() -> None:
     assert len(kept) == 2
 
 
-@known_bug(reason="an iterator that is kept from one step to the next keeps its message's right alive")
 def test_a_message_s_capability_ends_with_the_step_even_if_its_iterator_is_kept() -> None:
     kept: list[Any] = []
 
@@ -379,7 +378,6 @@ def test_only_an_output_declared_initial_starts_with_a_capability() -> None:
         Run()(main)
 
 
-@known_bug(reason="a capability that changes before the graph is frozen is counted at location -1")
 @pytest.mark.parametrize("use", [lambda c: c.drop(), lambda c: c.downgrade(5)], ids=["drop", "downgrade"])
 def test_an_initial_capability_may_be_given_up_when_the_operator_is_made(use: Callable[[Any], Any]) -> None:
     def make(context: Any) -> Any:
@@ -398,7 +396,6 @@ def test_an_initial_capability_may_be_given_up_when_the_operator_is_made(use: Ca
     SEED(main)
 
 
-@known_bug(raises=AttributeError, reason="says that None has no attribute time_at")
 def test_giving_without_a_capability_says_so() -> None:
     with pytest.raises((CapabilityError, TypeError), match="capability"):
         with_first_message(lambda _, output: output.give(None, ["x"]))

@@ -12,7 +12,7 @@ import dataflow
 from dataflow import Product
 from dataflow.errors import ConstructionError, ScopeMismatch, UnadvancedCycle
 from dataflow.lowlevel import Exchange, OperatorBuilder, unary
-from tests.engine.harness import ALONE, Run, known_bug, outcome, timed
+from tests.engine.harness import ALONE, Run, outcome, timed
 
 
 def building(build: Callable[[Any], Any], time: Any = int, run: Run = Run()) -> None:  # noqa: B008
@@ -242,7 +242,6 @@ def test_what_is_no_function_is_refused_at_once(build: Callable[[Any], Any]) -> 
         building(lambda scope: build(scope.input()[1]))
 
 
-@known_bug(raises=pytest.fail.Exception, reason="emit is not looked at before the first record")
 @pytest.mark.parametrize(
     "build", [lambda s: s.aggregate(len, int, max, emit="no"), lambda s: s.join(s, len, emit="no")]
 )
@@ -263,7 +262,6 @@ def test_streams_are_not_iterated() -> None:
         building(lambda scope: list(scope.input()[1]))
 
 
-@known_bug(raises=AttributeError, reason="says that None has no attribute connect_loop")
 @pytest.mark.parametrize("result", [None, []])
 def test_an_iteration_s_body_must_return_one_stream_or_two(result: Any) -> None:
     with pytest.raises(ConstructionError, match="body"):
@@ -337,7 +335,7 @@ def test_blocks_do_not_nest() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [Run(), pytest.param(Run(1, seed=0), marks=known_bug(reason="the scheduler does not say that it steps"))],
+    [Run(), Run(1, seed=0)],
     ids=str,
 )
 def test_a_dataflow_cannot_be_built_inside_an_operator(run: Run) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dataflow
-from tests.engine.harness import Run, known_bug, notes, outcome, timed
+from tests.engine.harness import Run, notes, outcome, timed
 
 
 def test_delay_moves_records_to_later_times(run: Run) -> None:
@@ -48,7 +48,6 @@ def test_delay_to_something_that_is_no_time_is_refused() -> None:
         outcome(Run(), lambda s: s.delay(lambda t, _: 1.5), [["x"]])
 
 
-@known_bug(reason="delay checks a new time only if no other record waits for it")
 def test_delay_to_an_earlier_time_is_refused_also_if_another_record_waits_for_that_time() -> None:
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:

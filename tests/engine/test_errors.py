@@ -11,7 +11,7 @@ import trio
 
 import dataflow
 from dataflow.errors import UnstableKey
-from tests.engine.harness import Run, known_bug, notes
+from tests.engine.harness import Run, notes
 
 
 class Oops(Exception):
@@ -76,7 +76,6 @@ def test_exceptions_of_every_kind_come_out_as_they_are(together: Run, kind: type
     assert failure.type is kind and failure.value.args == ("this one",)
 
 
-@known_bug(reason="the coroutine around it makes it a RuntimeError, and the note is lost with the cause")
 def test_an_operator_that_runs_out_of_an_iterator_is_named() -> None:
     failure = failing(Run(), lambda s: s.map(lambda _: next(iter(()))))
     assert failure.type in (StopIteration, RuntimeError)
@@ -174,14 +173,14 @@ def test_a_key_function_that_raises_when_main_sends() -> None:
     Run(2)(main)
 
 
-@known_bug(reason="the key is computed by whoever sends, and that is whom the note names")
 def test_a_key_function_that_raises_names_the_operator_that_it_belongs_to() -> None:
     failure = failing(Run(2), lambda s: s.map(str).count(fail, name="per customer"))
     assert "per customer (#2)" in notes(failure.value)
 
 
-@known_bug(reason="with one worker an exchange never looks at its keys")
-def test_a_key_function_that_raises_does_so_on_one_worker_as_well() -> None:
+def test_a_key_function_that_raises_does_so_on_one_worker_in_debug_mode() -> None:
+    """Without it one worker need not look at keys at all."""
+
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
             handle, stream = scope.input()
@@ -189,7 +188,7 @@ def test_a_key_function_that_raises_does_so_on_one_worker_as_well() -> None:
         handle.send(["x"])
 
     with pytest.raises(Oops):
-        Run()(main)
+        Run(debug=True)(main)
 
 
 def test_a_key_without_a_stable_hash_is_refused_with_advice(together: Run) -> None:
@@ -198,7 +197,6 @@ def test_a_key_without_a_stable_hash_is_refused_with_advice(together: Run) -> No
     assert "Use numbers, strings" in str(failure.value)
 
 
-@known_bug(reason="the first consumer's channel has its records before the second's key function raises")
 def test_records_that_a_key_function_refuses_are_sent_to_nobody() -> None:
     seen: list[Any] = []
 

@@ -9,7 +9,7 @@ import trio
 
 import dataflow
 from dataflow.errors import Stuck
-from tests.engine.harness import Run, known_bug
+from tests.engine.harness import Run
 
 
 def keep(kept: list[Any]) -> Any:
@@ -142,7 +142,6 @@ def test_partially_ordered_times() -> None:
     assert text.index("capability at (0, 3)") < text.index("capability at (2, 0)")
 
 
-@known_bug(raises=TypeError, reason="sorts the times of the root among those of nested scopes, which do not compare")
 def test_a_loop_that_is_held_inside() -> None:
     kept: list[Any] = []
 
@@ -166,7 +165,6 @@ def test_a_loop_that_is_held_inside() -> None:
     assert "input (#0) holds 1 capability at 1" in text
 
 
-@known_bug(raises=TypeError, reason="sorts the times of the root among those of nested scopes, which do not compare")
 def test_a_waiter_is_told_which_operator_inside_a_loop_it_waits_for() -> None:
     kept: list[Any] = []
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dataflow.errors import UnstableKey
 from dataflow.lowlevel import stable_hash
-from tests.engine.harness import known_bug, repeatable
+from tests.engine.harness import repeatable
 
 
 class Colour(enum.Enum):
@@ -116,13 +116,11 @@ def test_nan_hashes_alike_though_it_is_not_equal_to_itself() -> None:
     assert stable_hash(float("nan")) == stable_hash(float("nan")) == stable_hash(Decimal("nan"))
 
 
-@known_bug(reason="Python's hash of a complex -1 is -2, and an integer is its own hash")
 @pytest.mark.parametrize("number", [-1, 2**70])
 def test_complex_numbers_hash_like_the_integers_that_they_equal(number: int) -> None:
     assert complex(number) == number and stable_hash(complex(number)) == stable_hash(number)
 
 
-@known_bug(reason="an enum with a date as its value is hashed as an enum, and equals the date")
 def test_an_enum_that_is_a_date_hashes_like_the_date() -> None:
     class Holiday(datetime.date, enum.Enum):
         LEAP = 2024, 2, 29

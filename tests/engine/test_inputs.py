@@ -9,7 +9,7 @@ import pytest
 
 import dataflow
 from dataflow.errors import ConstructionError
-from tests.engine.harness import Run, bag, known_bug
+from tests.engine.harness import Run, bag
 
 
 class Index:
@@ -175,7 +175,6 @@ def test_an_input_cannot_be_used_before_its_block_ends(use: Any) -> None:
         Run()(main)
 
 
-@known_bug(reason="a capability that changes before the graph is frozen is counted at location -1")
 def test_closing_an_input_inside_its_block_closes_it() -> None:
     async def main(worker: dataflow.Worker) -> list[Any]:
         with worker.dataflow() as scope:
@@ -291,7 +290,6 @@ def test_an_unordered_input_needs_one_of_its_own_capabilities() -> None:
     Run(1, seed=0)(main)
 
 
-@known_bug(reason="a capability that changes before the graph is frozen is counted at location -1")
 def test_the_capability_of_an_unordered_input_can_be_delayed_inside_the_block() -> None:
     async def main(worker: dataflow.Worker) -> list[Any]:
         with worker.dataflow() as scope:

@@ -10,7 +10,7 @@ import pytest
 import dataflow
 from dataflow import CapabilityError, Product
 from dataflow.lowlevel import OperatorBuilder
-from tests.engine.harness import Run, known_bug
+from tests.engine.harness import Run
 
 
 def notified(
@@ -209,7 +209,6 @@ def test_what_a_notification_sends_arrives_at_its_time(run: Run) -> None:
     assert sorted(seen) == [(0, "end of 0"), (4, "end of 4")]
 
 
-@known_bug(raises=IndexError, reason="a notificator looks at the first input's domain, and there is none")
 def test_an_operator_without_inputs_is_notified_at_once() -> None:
     log: list[Any] = []
 

@@ -10,7 +10,7 @@ import trio.testing
 
 import dataflow
 from dataflow.errors import ConstructionError
-from tests.engine.harness import RUNS, Run, known_bug
+from tests.engine.harness import RUNS, Run
 
 
 def probed(worker: dataflow.Worker, **options: Any) -> tuple[Any, Any]:
@@ -68,7 +68,6 @@ def test_waiting_for_a_time_before_all_times_returns_at_once(run: Run) -> None:
     assert run(main) == [True] * run.workers
 
 
-@known_bug(reason="in debug mode a time before the minimum is taken for an order that is not one")
 def test_waiting_for_a_time_before_all_times_returns_at_once_in_debug_mode_as_well() -> None:
     async def main(worker: dataflow.Worker) -> None:
         _, probe = probed(worker)
@@ -135,7 +134,6 @@ def test_a_waiter_may_be_cancelled_in_the_instant_in_which_it_is_woken() -> None
     Run()(main)
 
 
-@known_bug(raises=AttributeError, reason="a probe asks for the tracker before it asks whether there is one")
 def test_a_probe_tells_nothing_inside_the_block() -> None:
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:

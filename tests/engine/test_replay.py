@@ -10,7 +10,7 @@ import pytest
 
 import dataflow
 from dataflow.operators.replay import Frontier, Records
-from tests.engine.harness import ALONE, RUNS, Run, bag, known_bug, timed
+from tests.engine.harness import ALONE, RUNS, Run, bag, timed
 
 EPOCHS = [["a", "b", "c"], [], ["d", ("e", 5)]]
 
@@ -170,19 +170,16 @@ def test_records_before_the_frontier_are_called_damage() -> None:
         play(Run(), events)
 
 
-@known_bug(raises=KeyError, reason="a frontier that loses what it does not have is a KeyError")
 def test_a_frontier_that_does_not_fit_is_called_damage() -> None:
     with pytest.raises(dataflow.DataflowError, match="damaged"):
         play(Run(), [Frontier(((5, -1),))])
 
 
-@known_bug(raises=AttributeError, reason="replay([events]) without the star is an AttributeError about `changes`")
 def test_what_is_no_event_is_named() -> None:
     with pytest.raises((dataflow.DataflowError, TypeError), match="event"):
         play(Run(), [[Records(0, ("a",))]])
 
 
-@known_bug(raises=(ValueError, TypeError), reason="a garbled file raises what msgpack or unpacking happen to raise")
 @pytest.mark.parametrize("frame", [b"\xc1", b"\x05", b"\x93\x01"], ids=["reserved byte", "a number", "half a list"])
 def test_a_garbled_file_is_called_so(frame: bytes) -> None:
     data = len(frame).to_bytes(4, "little") + frame

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import dataflow
-from tests.engine.harness import Run, bag, known_bug, notes, timed
+from tests.engine.harness import Run, bag, notes, timed
 
 EPOCHS = [["a", "b", "c"], [], ["d"]]
 
@@ -145,7 +145,6 @@ def test_a_sink_that_raises_ends_everything(together: Run) -> None:
     assert "table (#1)" in notes(failure.value)
 
 
-@known_bug(reason="an asynchronous sink's note names neither the worker nor the dataflow")
 def test_an_asynchronous_sink_s_exception_names_worker_and_dataflow() -> None:
     async def write(time: int, batch: list[str]) -> None:
         raise OSError("disk full")
@@ -162,7 +161,6 @@ def test_an_asynchronous_sink_s_exception_names_worker_and_dataflow() -> None:
     assert all(words in notes(failure.value) for words in ("sink (#1)", "worker 1 of 2", "'shop'"))
 
 
-@known_bug(reason="a function that returns a coroutine is taken for a synchronous sink, and its writes are lost")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_a_sink_awaits_what_its_function_returns_or_refuses_it() -> None:
     written: list[Any] = []

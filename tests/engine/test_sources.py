@@ -14,7 +14,7 @@ import trio.testing
 
 import dataflow
 from dataflow.errors import ConstructionError
-from tests.engine.harness import Run, bag, known_bug, notes, timed
+from tests.engine.harness import Run, bag, notes, timed
 
 
 def emitted(run: Run, records: Any, **options: Any) -> list[Any]:
@@ -187,7 +187,6 @@ def test_a_source_that_raises_in_the_middle_ends_everything(together: Run) -> No
     assert "clicks" in notes(failure.value)
 
 
-@known_bug(reason="a source's note names neither its number, nor the worker, nor the dataflow")
 def test_a_source_s_exception_names_operator_worker_and_dataflow() -> None:
     def numbers() -> Iterator[int]:
         yield 1
@@ -277,7 +276,6 @@ def test_a_time_is_complete_as_soon_as_its_batch_has_been_sent() -> None:
     assert Run(1, seed=0)(main) == [1]
 
 
-@known_bug(reason="a source whose dataflow failed to be built polls for ever; under simulate nothing else ever happens")
 def test_a_source_of_a_dataflow_that_failed_to_be_built_does_not_spin() -> None:
     async def main(worker: dataflow.Worker) -> bool:
         with suppress(KeyError), worker.dataflow() as scope:

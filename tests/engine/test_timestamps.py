@@ -10,7 +10,7 @@ import pytest
 import dataflow
 from dataflow import Product, Timestamp
 from dataflow.errors import ConstructionError, NotAnOrder, UnadvancedCycle
-from tests.engine.harness import Run, bag, known_bug
+from tests.engine.harness import Run, bag
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,6 @@ def test_iterate_in_a_dataflow_with_the_user_s_times(run: Run) -> None:
     assert bag(seen) == bag([*((version("a"), n) for n in (4, 2, 1)), *((version("b"), n) for n in (2, 1))])
 
 
-@known_bug(raises=dataflow.CapabilityError, reason="feedback sends on what its summary lets nothing come out for")
 def test_records_for_which_a_summary_has_no_time_end_their_loop(run: Run) -> None:
     times: list[int] = []
 
@@ -408,7 +407,6 @@ def test_a_summary_that_breaks_the_laws_is_found_in_debug_mode(function: Any, co
         sending(Number, 1, 2, summary=Move(function))
 
 
-@known_bug(reason="says 'not after' where 'at or before' is meant, and 'not before' of what must be at or before")
 def test_the_complaint_about_a_summary_that_is_not_monotone_reads_right() -> None:
     with pytest.raises(NotAnOrder, match=r"t0 is (at or )?before t1"):
         sending(Number, 1, 2, summary=Move(lambda n: 10 if n == 0 else n + 1))

@@ -12,7 +12,7 @@ import trio.testing
 
 import dataflow
 from dataflow.errors import ConstructionError, DataflowDropped
-from tests.engine.harness import ALONE, Run, known_bug
+from tests.engine.harness import ALONE, Run
 
 
 @contextmanager
@@ -155,10 +155,7 @@ def test_step_does_what_there_is_to_do_and_says_whether_there_is_more(run: Run) 
         *ALONE,
         Run(2),
         Run(3, debug=True),
-        pytest.param(
-            Run(2, seed=0, patience=1),
-            marks=known_bug(reason="the scheduler waits for all tasks to be blocked, and the mains never are"),
-        ),
+        Run(2, seed=0),
     ],
     ids=str,
 )
@@ -365,7 +362,6 @@ def test_dropping_a_complete_dataflow_does_nothing(run: Run) -> None:
     run(main)
 
 
-@known_bug(raises=AttributeError, reason="asks the tracker, which is made when the block ends")
 def test_dropping_inside_the_block_is_refused_clearly() -> None:
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
@@ -376,7 +372,6 @@ def test_dropping_inside_the_block_is_refused_clearly() -> None:
         Run()(main)
 
 
-@known_bug(reason="an asynchronous sink goes on with what it had queued")
 def test_an_asynchronous_sink_stops_when_its_dataflow_is_dropped() -> None:
     written: list[Any] = []
 

@@ -1,0 +1,298 @@
+"""Every transport as a way to run one script on several ends: in one trio loop, in forked processes, over TCP and TLS."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import socket
+import struct
+import subprocess
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from dataflow.comm.handshake import Identity, Keys, cluster_digest
+from dataflow.comm.link import Link
+from dataflow.comm.messages import AnyMessage
+from dataflow.comm.pipes import SocketPipe
+from dataflow.comm.transport import InProcess, Linked, Transport
+from dataflow.launch.child import direction_key
+from dataflow.launch.hosts import Tls
+from dataflow.launch.mesh import connect_all
+
+HANG = 30.0  # seconds: a fail-safe, not an expectation
+SECRET = b"a secret for tests only"
+
+Script = Callable[["End"], Awaitable[None]]
+Rig = Callable[[Script, int], None]
+
+
+class End:
+    """One end of a transport: in the place of a worker, it only collects what arrives."""
+
+    def __init__(self, index: int, peers: int) -> None:
+        self.index = index
+        self.peers = peers
+        self.transport: Transport | None = None
+        self.inbox: list[AnyMessage] = []
+        self.turns = 0  # how often something was delivered
+        self._news = trio.Event()
+
+    @property
+    def others(self) -> list[int]:
+        return [peer for peer in range(self.peers) if peer != self.index]
+
+    def send(self, to: int, *messages: AnyMessage, flush: bool = True) -> None:
+        """Sends messages, in one go unless told otherwise."""
+        assert self.transport is not None
+        for message in messages:
+            self.transport.send(to, message)
+        if flush:
+            self.transport.flush()
+
+    def of(self, sender: int) -> list[AnyMessage]:
+        """What has arrived from one of the others."""
+        return [message for message in self.inbox if message.sender == sender]
+
+    async def receive(self, count: int) -> list[AnyMessage]:
+        """Waits until so many messages have arrived in all."""
+        while len(self.inbox) < count:
+            self._news = trio.Event()
+            await self._news.wait()
+        return self.inbox
+
+    # What a transport expects of a worker
+
+    def post(self, message: AnyMessage) -> None:
+        self.inbox.append(message)
+        self.turn()
+
+    def deliver(self, message: AnyMessage) -> None:
+        self.inbox.append(message)
+
+    def turn(self) -> None:
+        self.turns += 1
+        self._news.set()
+
+
+class _Worker:
+    """What `Linked` sees of an end: `receive` means another thing there."""
+
+    def __init__(self, end: End) -> None:
+        self.index = end.index
+        self.receive = end.deliver
+        self.turn = end.turn
+
+
+async def _play(end: End, links: Mapping[int, Link], script: Script) -> None:
+    """Runs a script over links, says goodbye as workers do, and closes."""
+    transport = Linked(_Worker(end), links)  # type: ignore[arg-type]
+    end.transport = transport
+    try:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as nursery:
+                transport.start(nursery)
+                await script(end)
+                await transport.say_goodbye()
+                nursery.cancel_scope.cancel()
+    finally:
+        await transport.close()
+
+
+# ------------------------------------------------------------------------------------------------------ in one process
+
+
+def in_process(script: Script, peers: int) -> None:
+    """Messages are handed over as they are."""
+    ends = [End(index, peers) for index in range(peers)]
+    transport = InProcess(ends)  # type: ignore[arg-type]
+
+    async def run() -> None:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as nursery:
+                for end in ends:
+                    end.transport = transport
+                    nursery.start_soon(script, end)
+
+    trio.run(run)
+
+
+def socket_pairs(script: Script, peers: int) -> None:
+    """Linked ends in one trio loop."""
+    pairs = _pairs(peers)
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            for index in range(peers):
+                nursery.start_soon(_play, End(index, peers), _links(pairs, index), script)
+
+    trio.run(run)
+
+
+def tcp(script: Script, peers: int, tls: Tls | None = None) -> None:
+    """Ends that find each other over loopback, and prove themselves, in one trio loop."""
+    addresses = _addresses(peers)
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            for index in range(peers):
+                nursery.start_soon(_play_over_tcp, End(index, peers), addresses, tls, script)
+
+    trio.run(run)
+
+
+# ----------------------------------------------------------------------------------------------------------- processes
+
+
+def processes(script: Script, peers: int) -> None:
+    """Forked processes with socket pairs."""
+    pairs = _pairs(peers)
+
+    async def member(index: int) -> None:
+        for (owner, _), sock in pairs.items():
+            if owner != index:
+                sock.close()
+        await _play(End(index, peers), _links(pairs, index), script)
+
+    _fork(member, peers, pairs)
+
+
+def tcp_processes(script: Script, peers: int, tls: Tls | None = None) -> None:
+    """Forked processes that share nothing but addresses and a secret."""
+    addresses = _addresses(peers)
+
+    async def member(index: int) -> None:
+        await _play_over_tcp(End(index, peers), addresses, tls, script)
+
+    _fork(member, peers, {})
+
+
+def tls(script: Script, peers: int) -> None:
+    """The same with certificates."""
+    tcp_processes(script, peers, certificates())
+
+
+RIGS: dict[str, Rig] = {
+    "in one process": in_process,
+    "socket pairs": socket_pairs,
+    "processes": processes,
+    "TCP": tcp,
+    "TCP between processes": tcp_processes,
+    "TLS between processes": tls,
+}
+LINKED = {name: rig for name, rig in RIGS.items() if name != "in one process"}
+
+
+async def _play_over_tcp(end: End, addresses: list[tuple[str, int]], tls: Tls | None, script: Script) -> None:
+    me = Identity(SECRET, cluster_digest("rig", end.peers), end.index)
+    others = {peer: address for peer, address in enumerate(addresses) if peer != end.index}
+    pipes = await connect_all(me, addresses[end.index], others, tls, HANG, lambda peer: f"end {peer}")
+    await _play(end, {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}, script)
+
+
+def _pairs(peers: int) -> dict[tuple[int, int], socket.socket]:
+    pairs = {}
+    for a in range(peers):
+        for b in range(a + 1, peers):
+            pairs[a, b], pairs[b, a] = socket.socketpair()
+    return pairs
+
+
+def _links(pairs: Mapping[tuple[int, int], socket.socket], index: int) -> dict[int, Link]:
+    key = b"k" * 24
+    return {
+        peer: Link(SocketPipe(sock), Keys(direction_key(key, index, peer), direction_key(key, peer, index)), peer)
+        for (owner, peer), sock in pairs.items()
+        if owner == index
+    }
+
+
+def _fork(member: Callable[[int], Awaitable[None]], peers: int, pairs: Mapping[Any, socket.socket]) -> None:
+    """Runs each member in a process of its own; what one raises is raised here, as text."""
+    running = {}
+    for index in range(peers):
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            failure = b""
+            try:
+                os.close(read)
+                trio.run(member, index)
+            except BaseException:
+                failure = traceback.format_exc().encode()
+            finally:
+                os.write(write, failure[-60_000:])
+                os._exit(0)
+        os.close(write)
+        running[index] = (pid, read)
+    for sock in pairs.values():
+        sock.close()
+    failures = {}
+    for index, (pid, read) in running.items():
+        with open(read, "rb") as pipe:
+            failures[index] = pipe.read().decode()
+        os.waitpid(pid, 0)
+    told = [f"end {index}:\n{failure}" for index, failure in failures.items() if failure]
+    assert not told, "\n".join(told)
+
+
+# ----------------------------------------------------------------------------------------------- ports and certificates
+
+
+def free_ports(count: int = 1) -> int:
+    """The first of so many consecutive ports that nobody listens on, outside the range that the system hands out."""
+    for base in range(20_000 + os.getpid() * 37 % 9_000, 32_000, count):
+        if all(_free(base + i) for i in range(count)):
+            return base
+    raise RuntimeError("there are no free ports")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _addresses(peers: int) -> list[tuple[str, int]]:
+    base = free_ports(peers)
+    return [("127.0.0.1", base + index) for index in range(peers)]
+
+
+@functools.cache
+def certificates(name: str = "good") -> Tls:
+    """A certificate for 127.0.0.1 from an authority of that name, made by openssl the first time."""
+    folder = Path(os.environ["TEST_CERTIFICATES"]) / name
+    if not folder.exists():
+        folder.mkdir()
+        _openssl(folder, "req", "-x509", "-nodes", *_EC, "-subj", f"/CN=authority {name}", "-days", "2",
+                 "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
+        _openssl(folder, "req", "-nodes", *_EC, "-subj", "/CN=host", "-keyout", "host.key", "-out", "host.csr")
+        (folder / "ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        _openssl(folder, "x509", "-req", "-in", "host.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                 "-days", "2", "-extfile", "ext", "-out", "host.pem")  # fmt: skip
+    return Tls(folder / "host.pem", folder / "host.key", folder / "ca.pem")
+
+
+_EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+
+
+def _openssl(folder: Path, *arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def garbled(data: bytes, at: int) -> bytes:
+    """The same bytes with one of them changed."""
+    return data[:at] + struct.pack("B", data[at] ^ 0x40) + data[at + 1 :]
+
+
+def close_enough(a: Any, b: Any) -> bool:
+    """Equality that takes a NaN for equal to itself."""
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
