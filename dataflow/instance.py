@@ -8,7 +8,7 @@ to do. The seeded scheduler of `dataflow.testing` calls the same pieces in any o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from dataflow.operator import Operator
 from dataflow.order import Time
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
-from dataflow.progress.tracker import Change, Tracker, make_tracker
+from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
@@ -53,7 +53,7 @@ class Dataflow:
         self.probes: list[Probe] = []  # for explanations
         self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
         self._inbox = Inbox()
-        self._heard: list[Change] = []
+        self._heard: dict[Pointstamp, int] = {}  # changes to apply; what cancels stays as a zero
         self._greeted: set[int] = set()
         self._held: dict[int, list[Message]] = {}  # by sender, what came before its Hello
         self._inputs: dict[int, InputPort] = {}  # by index of location
@@ -179,16 +179,22 @@ class Dataflow:
         """Says every change since the last time, to all workers."""
         batch = self.outbox.flush()
         if batch is not None:
-            self._heard.extend(batch.changes)
+            self._hear(batch.changes)
             if self.worker.peers > 1:
                 self.worker.broadcast(Progress(self.worker.index, self.number, batch))
+
+    def _hear(self, changes: Iterable[Change]) -> None:
+        """Keeps changes until they are applied. A message that was sent and taken in the meantime cancels here."""
+        heard = self._heard
+        for pointstamp, diff in changes:
+            heard[pointstamp] = heard.get(pointstamp, 0) + diff
 
     def settle(self) -> None:
         """Applies what has been heard, and tells whoever watches a frontier that moved."""
         if not self._heard:
             return
-        changes, self._heard = self._heard, []
-        for index in self.tracker.propagate(changes):
+        changes, self._heard = self._heard, {}
+        for index in self.tracker.propagate(changes.items()):
             if self.debug:
                 self._assert_monotone(index)
             for watcher in self._watchers[index]:
@@ -251,7 +257,7 @@ class Dataflow:
         elif message.sender not in self._greeted:
             self._held.setdefault(message.sender, []).append(message)
         elif isinstance(message, Progress):
-            self._heard.extend(self._inbox.accept(message.batch))
+            self._hear(self._inbox.accept(message.batch))
         elif isinstance(message, Data):
             self._receive_data(message)
         elif isinstance(message, Dropped):
@@ -292,7 +298,7 @@ class Dataflow:
         """Forgets everything and wakes whoever waits."""
         self.dropped = True
         self._why_dropped = why
-        self._active, self._next, self._heard = [], [], []
+        self._active, self._next, self._heard = [], [], {}
         for operator in self.operators:
             for port in operator.inputs:
                 port.queue.clear()

@@ -21,8 +21,7 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
-import numpy as np
-
+from dataflow.comm.pool import BufferPool
 from dataflow.errors import ProtocolError
 
 MAGIC = b"MdF1"
@@ -52,18 +51,26 @@ class Limits:
             raise FrameError(f"a frame with a body of {body} bytes is over the limit of {self.body}")
 
 
-def _checksum(key: bytes, number: int, lengths: bytes, header: bytes | memoryview) -> bytes:
-    hasher = hashlib.blake2b(_NUMBER.pack(number), key=key, digest_size=_CHECKSUM)
-    hasher.update(lengths)
-    hasher.update(header)
-    return hasher.digest()
+class _Seal:
+    """The keyed checksums of one direction's frames."""
+
+    __slots__ = ("_keyed",)
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hashlib.blake2b(key=key, digest_size=_CHECKSUM)
+
+    def checksum(self, number: int, lengths: bytes, header: bytes) -> bytes:
+        """Of a frame's number, its prefix up to the checksum, and its header."""
+        hasher = self._keyed.copy()  # cheaper than hashing the key each time
+        hasher.update(_NUMBER.pack(number) + lengths + header)
+        return hasher.digest()
 
 
 class FrameEncoder:
     """Numbers and seals the frames of one direction of one connection."""
 
     def __init__(self, key: bytes, limits: Limits | None = None) -> None:
-        self._key = key
+        self._seal = _Seal(key)
         self._limits = limits or Limits()
         self._number = 0
 
@@ -71,14 +78,14 @@ class FrameEncoder:
         """The prefix and header of the next frame, to be followed by `body` bytes."""
         self._limits.check(len(header), body)
         prefix = _PREFIX.pack(MAGIC, len(header), body)
-        sealed = prefix + _checksum(self._key, self._number, prefix, header) + header
+        sealed = prefix + self._seal.checksum(self._number, prefix, header) + header
         self._number += 1
         return sealed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
-    """One frame. The body is a view of a buffer that nobody else will write to."""
+    """One frame. The body is a view of a buffer that nobody else will write to. Nobody changes one."""
 
     header: bytes
     body: memoryview
@@ -88,9 +95,10 @@ class FrameDecoder:
     """Cuts the bytes of one direction of one connection into frames."""
 
     def __init__(self, key: bytes, limits: Limits | None = None) -> None:
-        self._key = key
+        self._seal = _Seal(key)
         self._limits = limits or Limits()
         self._number = 0
+        self._pool = BufferPool()
         self._frames: deque[Frame] = deque()
         self._small = bytearray(_CHUNK)  # where bytes go while no large body is on its way
         self._start = 0  # the part of _small that has not been looked at
@@ -134,33 +142,35 @@ class FrameDecoder:
 
     def _next(self) -> bool:
         """Looks at the next frame among the bytes at hand; whether it made headway."""
-        at_hand = self._end - self._start
-        if at_hand < PREFIX_SIZE:
+        start, small = self._start, self._small
+        middle = start + PREFIX_SIZE
+        if self._end < middle:
             return False
-        view = memoryview(self._small)
-        prefix = bytes(view[self._start : self._start + _PREFIX.size])
-        magic, header_size, body_size = _PREFIX.unpack(prefix)
+        magic, header_size, body_size = _PREFIX.unpack_from(small, start)
         if magic != MAGIC:
             raise FrameError("these are not frames: the peer speaks another protocol, or the bytes are garbled")
         self._limits.check(header_size, body_size)
-        if at_hand < PREFIX_SIZE + header_size:
-            if PREFIX_SIZE + header_size > len(self._small):
+        if self._end < middle + header_size:
+            if PREFIX_SIZE + header_size > len(small):
                 self._make_room(PREFIX_SIZE + header_size)
             return False
-        checksum = bytes(view[self._start + _PREFIX.size : self._start + PREFIX_SIZE])
-        self._start += PREFIX_SIZE
-        header = bytes(view[self._start : self._start + header_size])
-        self._start += header_size
-        if checksum != _checksum(self._key, self._number, prefix, header):
+        prefix, header = bytes(small[start : start + _PREFIX.size]), bytes(small[middle : middle + header_size])
+        if small[start + _PREFIX.size : middle] != self._seal.checksum(self._number, prefix, header):
             raise FrameError(f"frame {self._number} is garbled, replayed, or not from whom it seems to be")
         self._number += 1
+        self._start = middle + header_size
         self._begin_body(header, body_size)
         return True
 
     def _begin_body(self, header: bytes, size: int) -> None:
         """Gives the body a buffer of its own and moves into it what has arrived already."""
         at_hand = min(size, self._end - self._start)
-        body = np.empty(size, np.uint8).data  # not bytearray, which would first write zeros
+        if at_hand == size <= _CHUNK:
+            body = memoryview(self._small[self._start : self._start + size])
+            self._start += size
+            self._frames.append(Frame(header, body))
+            return
+        body = self._pool.take(size)
         body[:at_hand] = memoryview(self._small)[self._start : self._start + at_hand]
         self._start += at_hand
         if at_hand == size:

@@ -34,6 +34,7 @@ class Link:
         self._decoder = FrameDecoder(keys.receiving, limits)
         self._queue: deque[AnyMessage] = deque()
         self._unsent: deque[Piece] = deque()
+        self._frame_size = -1  # of the frame that was just encoded, if all that is unsent is that frame
         self._signal = Signal()
         self._drained = Signal()
         self._writing = False  # whether the writing task is in the middle of a frame: then nobody else may send
@@ -68,7 +69,11 @@ class Link:
                 sent = self._pipe.try_send(tuple(self._unsent))
                 if not sent:
                     return
-                self._forget(sent)
+                if sent == self._frame_size:
+                    self._unsent.clear()  # a whole frame at once: nearly always
+                else:
+                    self._forget(sent)
+                self._frame_size = -1
         except OSError:
             self._lost = True  # the reading task will find out, and say so in its own way
             self._queue.clear()
@@ -82,8 +87,11 @@ class Link:
             messages.append(message)
             weight += message.size if isinstance(message, Data) else 64
         header, buffers = encode_messages(messages)
-        self._unsent.append(self._encoder.encode(header, sum(map(len, buffers))))
+        body = sum(map(len, buffers))
+        front = self._encoder.encode(header, body)
+        self._unsent.append(front)
         self._unsent.extend(buffers)
+        self._frame_size = len(front) + body
 
     def _forget(self, sent: int) -> None:
         unsent = self._unsent

@@ -56,15 +56,19 @@ class Linked:
         self._worker = worker
         self._links = dict(links)
         self._farewell = Signal()
+        self._posted = False  # whether anything was sent since the last flush
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Queues a message for worker `to`."""
         self._links[to].post(message)
+        self._posted = True
 
     def flush(self) -> None:
         """Sends every queue as one frame."""
-        for link in self._links.values():
-            link.flush()
+        if self._posted:
+            self._posted = False
+            for link in self._links.values():
+                link.flush()
 
     def start(self, nursery: trio.Nursery) -> None:
         """Starts the tasks of all links. What they raise ends the worker."""
@@ -93,7 +97,6 @@ class Linked:
         """
         for link in self._links.values():
             link.post(Goodbye(self._worker.index))
-        self.flush()
         for link in self._links.values():
             await link.drain()
         while not all(link.said_goodbye for link in self._links.values()):

@@ -33,6 +33,7 @@ from dataflow.progress.broadcast import ProgressBatch
 ALIGNMENT = 16
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]
 _ROWS, _COLUMNS = 0, 1
+_INTEGERS = {int}
 
 Buffer = bytes | memoryview
 
@@ -92,8 +93,9 @@ def _encode_progress(message: Progress, buffers: list[Buffer]) -> list[Any]:
 def _decode_progress(
     sender: int, _: list[memoryview], dataflow: int, sequence: int, locations: Any, times: Any, diffs: Any
 ) -> Progress:
-    pointstamps = zip(map(_integer, locations), times, strict=True)
-    changes = tuple(zip(pointstamps, map(_integer, diffs), strict=True))
+    if not set(map(type, (*locations, *diffs))) <= _INTEGERS:
+        raise TypeError("a location or a count that is not an integer")
+    changes = tuple(zip(zip(locations, times, strict=True), diffs, strict=True))
     return Progress(sender, _integer(dataflow), ProgressBatch(sender, _integer(sequence), changes))
 
 

@@ -132,28 +132,31 @@ class AcyclicTracker(Tracker):
 
     def _apply(self, changes: Iterable[Change]) -> list[int]:
         """Updates the counts; returns a heap of the locations whose least pointstamp changed."""
-        dirty: list[int] = []
-        lows = self._lows
+        dirty: set[int] = set()
+        lows, all_counts = self._lows, self._counts
         for (here, time), diff in changes:
-            counts = self._counts[here]
+            if not diff:
+                continue
+            counts = all_counts[here]
             before = counts.get(time, 0)
             after = before + diff
             if after:
                 counts[time] = after
                 if not before:
                     self._outstanding += 1
-            else:
-                counts.pop(time, None)
-                self._outstanding -= bool(before)
-            if before <= 0 < after:
-                self._push(here, time)
-                if time < lows[here]:
-                    lows[here] = time
-                    dirty.append(here)
-            elif after <= 0 < before and time == lows[here]:
+            elif before:
+                del counts[time]
+                self._outstanding -= 1
+            if before <= 0:
+                if after > 0:
+                    self._push(here, time)
+                    if time < lows[here]:
+                        lows[here] = time
+                        dirty.add(here)
+            elif after <= 0 and time == lows[here]:
                 lows[here] = self._find_low(here)
-                dirty.append(here)
-        return sorted(set(dirty))
+                dirty.add(here)
+        return sorted(dirty) if len(dirty) > 1 else list(dirty)
 
     def _push(self, here: int, time: int) -> None:
         heap, counts = self._heaps[here], self._counts[here]

@@ -14,9 +14,9 @@ import dataflow
 from dataflow.columns import Columns
 from dataflow.comm.flow import ROW, Flow, weigh
 from dataflow.lowlevel import Broadcast, ToWorker
-from tests.engine.harness import failsafe, known_bug
+from tests.engine.harness import failsafe
 
-HANG = 30.0
+HANG = 15.0
 BATCH = 10
 WAYS = [pytest.param(True, id="in one process"), pytest.param(False, id="processes")]
 
@@ -71,7 +71,7 @@ def test_columns_weigh_their_bytes_and_rows_a_guess() -> None:
     assert weigh([1, 2, 3]) == 3 * ROW
 
 
-@known_bug(reason="a row weighs 64 bytes whatever is in it: queued bytes are bounded for small rows and columns only")
+@pytest.mark.xfail(reason="a row weighs 64 bytes whatever is in it: queued bytes are bounded for small rows and columns only")
 def test_large_rows_weigh_what_they_are() -> None:
     assert weigh([bytes(1_000_000)]) >= 1_000_000
 
@@ -274,7 +274,7 @@ def test_several_tasks_may_wait_for_room() -> None:
     assert sum(run(main, workers=2, limit=1, in_process=False)) == 400
 
 
-@known_bug(reason="an asynchronous sink takes all that arrives into a queue of its own, and taking is acknowledging")
+@pytest.mark.xfail(reason="an asynchronous sink takes all that arrives into a queue of its own, and taking is acknowledging")
 def test_a_slow_sink_slows_the_sources() -> None:
     limit = 20 * ROW
     waiting = most = 0  # records that were sent and not written; all workers are in this process
