@@ -17,6 +17,7 @@ import decimal
 import enum
 import fractions
 import functools
+import re
 import sys
 import uuid
 from collections.abc import Callable
@@ -25,9 +26,10 @@ from typing import Any
 import msgpack
 import numpy as np
 
-_TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY = 1, 2, 3, 4, 5, 6
+_TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY, _TEXT = 1, 2, 3, 4, 5, 6, 7
 
 
+_DTYPE = re.compile(r"[<>|=][biufcmMSU][1-9][0-9]{0,6}(\[[0-9]{0,4}[a-zA-Z]{1,2}\])?")
 _DEEPEST = 64  # extensions within extensions: each is a call from C to Python and back, and the stack is finite
 
 
@@ -49,7 +51,7 @@ def decode(data: bytes | memoryview, depth: int = 0) -> Any:
         raise ValueError(f"damaged data: nested more than {_DEEPEST} levels deep")
     try:
         return msgpack.unpackb(data, ext_hook=_RESTORERS[depth], strict_map_key=False)
-    except (TypeError, RecursionError, OverflowError, AttributeError, KeyError, LookupError, ArithmeticError) as error:
+    except Exception as error:  # whatever a peer's bytes make some library raise, they are to blame, and not we
         raise ValueError(f"damaged data: {error}") from None
 
 
@@ -64,15 +66,31 @@ _TYPES: tuple[tuple[int, type, Callable[[Any], Any], Callable[[Any], Any]], ...]
     (22, datetime.date, lambda d: d.isoformat(), datetime.date.fromisoformat),
     (23, datetime.timedelta, lambda d: [d.days, d.seconds, d.microseconds], lambda p: datetime.timedelta(*p)),
     (24, decimal.Decimal, str, decimal.Decimal),
-    (25, fractions.Fraction, lambda f: [f.numerator, f.denominator], lambda p: fractions.Fraction(*p)),
-    (26, uuid.UUID, lambda u: u.bytes, lambda b: uuid.UUID(bytes=b)),
+    (25, fractions.Fraction, lambda f: _small_fraction(f.numerator, f.denominator), lambda p: _fraction(*p)),
+    (26, uuid.UUID, lambda u: u.bytes, lambda b: uuid.UUID(bytes=_bytes(b))),
 )
 _BY_TYPE = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
 _BY_CODE = {code: from_plain for code, _, _, from_plain in _TYPES}
 
 
 def _integer(data: bytes) -> int:
-    return int.from_bytes(data, "little", signed=True)
+    return int.from_bytes(_bytes(data), "little", signed=True)
+
+
+def _bytes(data: Any) -> bytes:
+    if type(data) is not bytes:
+        raise ValueError(f"{type(data).__name__} where bytes belong")
+    return data
+
+
+def _small_fraction(*parts: int) -> list[int]:
+    if max(part.bit_length() for part in parts) > 1 << 14:
+        raise TypeError("a fraction of more than 16,384 bits cannot be sent to another worker")
+    return list(parts)
+
+
+def _fraction(*parts: int) -> fractions.Fraction:
+    return fractions.Fraction(*_small_fraction(*parts))  # making one finds a common divisor, which takes its time
 
 
 def _extend(depth: int, value: Any) -> Any:
@@ -89,19 +107,21 @@ def _plain(value: Any) -> tuple[int, Any]:
     if kind in _BY_TYPE:
         code, to_plain = _BY_TYPE[kind]
         return code, to_plain(value)
+    if isinstance(value, np.str_ | np.bytes_):
+        return _TEXT, str(value) if isinstance(value, np.str_) else bytes(value)
     if isinstance(value, np.generic):
         return _SCALAR, [dtype_name(value.dtype), value.tobytes()]
     if isinstance(value, np.ndarray):
         return _ARRAY, [dtype_name(value.dtype), list(value.shape), np.ascontiguousarray(value).tobytes()]
     if isinstance(value, enum.Enum):
-        return _ENUM, [class_name(kind), value.name]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _ENUM, [class_name(kind), value.value if isinstance(value, enum.Flag) else value.name]
+    if is_record(kind):
         return _DATACLASS, [class_name(kind), list(field_values(value))]
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return _NAMEDTUPLE, [class_name(kind), list(value)]
     raise TypeError(
-        f"a {kind.__name__} cannot be sent to another worker: {value!r}. Send plain data: numbers, strings, bytes, "
-        "lists, tuples, sets, dictionaries, dates, numpy scalars, dataclasses or enums."
+        f"a {kind.__name__} cannot be sent to another worker: {_brief(value)}. Send plain data: numbers, strings, "
+        "bytes, lists, tuples, sets, dictionaries, dates, numpy scalars, dataclasses or enums."
     )
 
 
@@ -112,13 +132,17 @@ def _restore(depth: int, code: int, data: bytes) -> Any:
         return tuple(plain)
     if code in _BY_CODE:
         return _BY_CODE[code](plain)
+    if code == _TEXT:
+        return np.str_(plain) if type(plain) is str else np.bytes_(_bytes(plain))
     if code == _SCALAR:
-        return np.frombuffer(plain[1], safe_dtype(plain[0]), count=1)[0]
+        (scalar,) = np.frombuffer(_bytes(plain[1]), safe_dtype(plain[0]))
+        return scalar
     if code == _ARRAY:
         name, shape, raw = plain
-        return np.frombuffer(bytearray(raw), safe_dtype(name)).reshape(shape)
+        return np.frombuffer(bytearray(_bytes(raw)), safe_dtype(name)).reshape(shape)
     if code == _ENUM:
-        return find_class(plain[0], enum.Enum)[plain[1]]
+        cls = find_class(plain[0], enum.Enum)
+        return cls(plain[1]) if issubclass(cls, enum.Flag) else cls[plain[1]]
     if code == _DATACLASS:
         return make_dataclass(find_class(plain[0], None), plain[1])
     if code == _NAMEDTUPLE:
@@ -148,16 +172,22 @@ def find_class(name: Any, base: type | None) -> Any:
     module, _, path = str(name).partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
+        # Not getattr: a module may import things when it is asked for what it does not have.
+        found = getattr(found, "__dict__", {}).get(part)
     if not isinstance(found, type):
         raise ValueError(f"the class {name!r} is not known here: import its module before data arrives")
-    if base is None and not dataclasses.is_dataclass(found):
+    if base is None and not is_record(found):
         raise ValueError(f"{name!r} is not a dataclass")
     if base is not None and not issubclass(found, base):
         raise ValueError(f"{name!r} is not a kind of {base.__name__}")
     if base is tuple and not hasattr(found, "_fields"):
         raise ValueError(f"{name!r} is not a named tuple")
     return found
+
+
+def is_record(kind: type) -> bool:
+    """Whether instances of a class travel as the values of their fields: dataclasses, but not enums made of one."""
+    return dataclasses.is_dataclass(kind) and not issubclass(kind, enum.Enum)
 
 
 def field_values(value: Any) -> tuple[Any, ...]:
@@ -185,7 +215,12 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 def safe_dtype(name: Any) -> np.dtype[Any]:
     """The dtype of that name, if it is one that `dtype_name` could have written."""
-    dtype = np.dtype(str(name))
-    if dtype.kind not in "biufcmMSU" or dtype.itemsize == 0:
-        raise ValueError(f"{name!r} is not a dtype for data")
-    return dtype
+    if type(name) is not str or not _DTYPE.fullmatch(name):
+        raise ValueError(f"{_brief(name)} is not a dtype for data")
+    return np.dtype(name)
+
+
+def _brief(value: Any) -> str:
+    """A value as a person can read it in an error: not a whole book."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

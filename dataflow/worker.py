@@ -285,6 +285,7 @@ class Worker:
         """Sends data to another worker, and weighs it."""
         self.send(to, data)
         self._flow_changed(self.flow.sent(self.index, data.size))
+        self.wake()  # or nobody would flush it, if main sends and nothing stays here
 
     def took(self, sender: int, size: int) -> None:
         """Operators here have taken data of another worker's."""

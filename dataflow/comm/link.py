@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from dataflow.comm.frames import FrameDecoder, FrameEncoder, Limits
+from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, Limits
 from dataflow.comm.handshake import Keys
 from dataflow.comm.messages import AnyMessage, Data, Goodbye
 from dataflow.comm.pipes import Piece, Pipe
@@ -134,13 +134,21 @@ class Link:
                 if self.said_goodbye:
                     return
                 raise PeerLost(self.peer)
-            decoder.received(count)
-            messages: list[AnyMessage] = []
-            while (frame := decoder.take()) is not None:
-                messages += decode_messages(frame, self.peer)
+            messages = self._decode(count)
             if messages:
                 self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
                 receive(messages)
+
+    def _decode(self, count: int) -> list[AnyMessage]:
+        """The messages that so many more bytes complete; FrameError names the peer."""
+        try:
+            self._decoder.received(count)
+        except FrameError as error:
+            raise FrameError(f"worker {self.peer} cannot be understood: {error}") from None
+        messages: list[AnyMessage] = []
+        while (frame := self._decoder.take()) is not None:
+            messages += decode_messages(frame, self.peer)
+        return messages
 
     async def _receive(self, decoder: FrameDecoder) -> int:
         try:

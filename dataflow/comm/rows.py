@@ -20,6 +20,7 @@ from dataflow import codec
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _VALUES, _TUPLES, _DATACLASS, _SCALARS = 0, 1, 2, 3
+_DEEPEST = 8  # shapes within shapes; what is deeper is encoded value by value
 
 
 def encode_rows(rows: list[Any]) -> bytes:
@@ -32,25 +33,25 @@ def decode_rows(data: bytes | memoryview) -> list[Any]:
     try:
         length, column = codec.decode(data)
         rows = _decode_column(column, length)
-    except (TypeError, RecursionError, AttributeError, LookupError) as error:
+    except Exception as error:
         raise ValueError(f"damaged rows: {error}") from None
     if len(rows) != length:
         raise ValueError(f"damaged rows: {len(rows)} of {length} are there")
     return rows
 
 
-def _encode_column(values: Any) -> list[Any]:
+def _encode_column(values: Any, depth: int = 0) -> list[Any]:
     """A column of values: as they are, or as the columns of their parts if all have one shape."""
     kinds = set(map(type, values))
-    if kinds <= _PLAIN or len(kinds) != 1:
+    if kinds <= _PLAIN or len(kinds) != 1 or depth == _DEEPEST:
         return [_VALUES, list(values)]
     (kind,) = kinds
     if kind is tuple and len(set(map(len, values))) == 1 and len(values[0]) > 0:
-        return [_TUPLES, [_encode_column(part) for part in zip(*values, strict=True)]]
-    if dataclasses.is_dataclass(kind) and (names := [field.name for field in dataclasses.fields(kind)]):
-        parts = [_encode_column([*map(attrgetter(name), values)]) for name in names]
+        return [_TUPLES, [_encode_column(part, depth + 1) for part in zip(*values, strict=True)]]
+    if codec.is_record(kind) and (names := [field.name for field in dataclasses.fields(kind)]):
+        parts = [_encode_column([*map(attrgetter(name), values)], depth + 1) for name in names]
         return [_DATACLASS, codec.class_name(kind), parts]
-    if issubclass(kind, np.generic) and len({value.dtype for value in values}) == 1:
+    if issubclass(kind, np.number | np.bool_ | np.datetime64 | np.timedelta64) and len({v.dtype for v in values}) == 1:
         array = np.array(values)
         return [_SCALARS, codec.dtype_name(array.dtype), array.tobytes()]
     return [_VALUES, list(values)]

@@ -126,9 +126,15 @@ async def _listen(
         connected[peer] = (_pipe(wrapped), keys)
         _done(connected, total, scope)
 
+    async def accept(listener: trio.SocketListener) -> None:
+        async with listener:
+            while True:  # not trio.serve_listeners, which would close each stream when it has been welcomed
+                nursery.start_soon(welcome, await listener.accept())
+
     task_status.started()
     async with trio.open_nursery() as nursery:
-        await trio.serve_listeners(welcome, listeners, handler_nursery=nursery)
+        for listener in listeners:
+            nursery.start_soon(accept, listener)
 
 
 async def _accept(

@@ -38,6 +38,9 @@ def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "si
     return unary(stream, name, lambda _: step)
 
 
+_AHEAD = 8  # batches that an asynchronous sink takes before they are written
+
+
 class _AsyncSink:
     """A queue between the operator, which must not wait, and a task, which may."""
 
@@ -49,9 +52,15 @@ class _AsyncSink:
         context.spawn(self._run)
 
     def step(self, input: InputPort, output: OutputPort) -> None:
-        """Queues what has arrived, each batch with the capability that keeps its time open."""
-        for message, batch in input:
-            self._queue.append((message.retain(), batch))
+        """Queues what has arrived, each batch with the capability that keeps its time open.
+
+        Only a few: what is left with the input counts as not taken, and slows the sources down.
+        """
+        if len(self._queue) < _AHEAD:
+            for message, batch in input:
+                self._queue.append((message.retain(), batch))
+                if len(self._queue) == _AHEAD:
+                    break
         if self._queue:
             self._signal.set()
 
@@ -66,3 +75,4 @@ class _AsyncSink:
                     error.add_note(f"writing a batch at {capability.time!r}")
                     raise
                 capability.drop()
+                self._context.activate()

@@ -181,16 +181,15 @@ class _Source:
                 await self._pace(start, slot)
                 slot += 1
                 self._sent.append(time)
+            await self._dataflow.worker.room()
             if self._dataflow.dropped:
                 return
             self._output.give(self._capability, epoch.records)
             self._capability.downgrade(epoch.after)
-            await trio.lowlevel.checkpoint()
 
     async def _pace(self, start: float, slot: int) -> None:
         if self._every is not None:
             await self._clock.sleep_until(start + slot * self._every)
-        await self._dataflow.worker.room()
         if len(self._sent) >= self._ahead:
             await self._outstanding.wait_passed(self._sent.popleft())
 

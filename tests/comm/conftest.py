@@ -1,18 +1,12 @@
-"""Where the certificates of a test run are kept, and a skip that says why when they cannot be made."""
+"""The transports as fixtures, and a skip that says why where one cannot be had."""
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
 
 from tests.comm.rig import RIGS, Rig
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _certificates(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["TEST_CERTIFICATES"] = str(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(params=RIGS)

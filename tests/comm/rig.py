@@ -1,13 +1,14 @@
-"""Every transport as a way to run one script on several ends: in one trio loop, in forked processes, over TCP and TLS."""
+"""Every transport as a way to run one script on several ends: in one loop, in forked processes, over TCP and TLS."""
 
 from __future__ import annotations
 
+import atexit
 import functools
-import math
 import os
+import shutil
 import socket
-import struct
 import subprocess
+import tempfile
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -269,15 +270,14 @@ def _addresses(peers: int) -> list[tuple[str, int]]:
 @functools.cache
 def certificates(name: str = "good") -> Tls:
     """A certificate for 127.0.0.1 from an authority of that name, made by openssl the first time."""
-    folder = Path(os.environ["TEST_CERTIFICATES"]) / name
-    if not folder.exists():
-        folder.mkdir()
-        _openssl(folder, "req", "-x509", "-nodes", *_EC, "-subj", f"/CN=authority {name}", "-days", "2",
-                 "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
-        _openssl(folder, "req", "-nodes", *_EC, "-subj", "/CN=host", "-keyout", "host.key", "-out", "host.csr")
-        (folder / "ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        _openssl(folder, "x509", "-req", "-in", "host.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                 "-days", "2", "-extfile", "ext", "-out", "host.pem")  # fmt: skip
+    folder = Path(tempfile.mkdtemp(prefix="certificates"))
+    atexit.register(shutil.rmtree, folder)
+    _openssl(folder, "req", "-x509", "-nodes", *_EC, "-subj", f"/CN=authority {name}", "-days", "2",
+             "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
+    _openssl(folder, "req", "-nodes", *_EC, "-subj", "/CN=host", "-keyout", "host.key", "-out", "host.csr")
+    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    _openssl(folder, "x509", "-req", "-in", "host.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+             "-days", "2", "-extfile", "ext", "-out", "host.pem")  # fmt: skip
     return Tls(folder / "host.pem", folder / "host.key", folder / "ca.pem")
 
 
@@ -290,9 +290,4 @@ def _openssl(folder: Path, *arguments: str) -> None:
 
 def garbled(data: bytes, at: int) -> bytes:
     """The same bytes with one of them changed."""
-    return data[:at] + struct.pack("B", data[at] ^ 0x40) + data[at + 1 :]
-
-
-def close_enough(a: Any, b: Any) -> bool:
-    """Equality that takes a NaN for equal to itself."""
-    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+    return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]

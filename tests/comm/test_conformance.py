@@ -150,7 +150,8 @@ def test_columns_of_one_frame_are_views_of_one_buffer(linked: Rig) -> None:
 def test_columns_of_one_batch_lie_side_by_side(linked: Rig) -> None:
     async def script(end: End) -> None:
         (peer,) = end.others
-        batch = Columns({"a": np.arange(10_001, dtype=np.int8), "b": np.arange(10_001), "c": np.ones(3 * 3337)[:10_001]})
+        numbers = np.arange(10_001)
+        batch = Columns({"a": numbers.astype(np.int8), "b": numbers, "c": np.ones(10_001)})
         if end.index == 0:
             end.send(peer, data(0, batch))
             return
@@ -259,7 +260,11 @@ def test_a_message_that_follows_goodbye_does_not_hide_it(linked: Rig) -> None:
     linked(script, 2)
 
 
-UNSENDABLE = [lambda: None, object(), {"k": [1, open]}, (1, range(3)), np.array([object()]), "\ud800", type("Local", (), {})()]
+class Local:
+    """Neither a dataclass nor anything else that is plain."""
+
+
+UNSENDABLE = [lambda: None, object(), {"k": [1, open]}, (1, range(3)), np.array([object()]), "\ud800", Local()]
 
 
 @pytest.mark.parametrize("row", UNSENDABLE, ids=lambda row: type(row).__name__)

@@ -205,7 +205,7 @@ def test_decoding_imports_nothing() -> None:
     assert set(sys.modules) == before
 
 
-class allocating_at_most:  # noqa: N801 (reads as a sentence)
+class allocating_at_most:
     """Fails if the block allocates more than that, or grows the process by more than a bit of slack over it."""
 
     def __init__(self, size: int) -> None:

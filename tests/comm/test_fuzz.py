@@ -1,4 +1,4 @@
-"""A sample of the fuzzer's cases; `make soak` goes on with others. Nothing may come out but messages and named errors."""
+"""A sample of the fuzzer's cases; `make soak` goes on with others."""
 
 from __future__ import annotations
 

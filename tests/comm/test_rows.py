@@ -20,7 +20,7 @@ repeatable = settings(
 
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=True) | st.booleans() | st.none()
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.binary(max_size=8)
-dates = st.dates() | st.datetimes(timezones=st.none() | st.just(datetime.timezone.utc)) | st.timedeltas()
+dates = st.dates() | st.datetimes(timezones=st.none() | st.just(datetime.UTC)) | st.timedeltas()
 others = st.decimals(allow_nan=False) | st.fractions() | st.uuids() | st.complex_numbers(allow_nan=False)
 enums = st.sampled_from([*Color, *Level, *Kind, *Planet, *Access, Access.READ | Access.WRITE, Access(0)])
 scalars = (
@@ -56,7 +56,8 @@ values = st.recursive(leaves, _containers, max_leaves=8)
 def batches_of_one_shape(draw: st.DrawFn) -> list[Any]:
     """What batches mostly are: rows of one shape."""
     columns = draw(st.lists(st.sampled_from([numbers, text, dates, enums, scalars, hashable]), min_size=1, max_size=3))
-    wrap = draw(st.sampled_from([lambda *parts: parts, lambda *parts: Bid(parts, 1.0), lambda *parts: Pair(*parts[:1])]))
+    wraps = [lambda *parts: parts, lambda *parts: Bid(parts, 1.0), lambda *parts: Pair(*parts[:1])]
+    wrap = draw(st.sampled_from(wraps))
     return draw(st.lists(st.builds(wrap, *columns), max_size=5))
 
 
@@ -85,9 +86,10 @@ def test_a_damaged_batch_is_rows_or_a_value_error(rows: list[Any], data: st.Data
     at = data.draw(st.integers(0, len(packed) - 1))
     packed[at] ^= data.draw(st.integers(1, 255))
     try:
-        assert isinstance(decode_rows(bytes(packed)), list)
-    except ValueError as error:
-        assert str(error)
+        decoded = decode_rows(bytes(packed))
+    except ValueError:
+        return
+    assert isinstance(decoded, list)
 
 
 @settings(repeatable, max_examples=40)

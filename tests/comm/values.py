@@ -81,11 +81,11 @@ def changed() -> Checked:
     return made
 
 
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 HOUR = datetime.timezone(datetime.timedelta(hours=1))
 
 SCALARS: list[Any] = [
-    *(np.dtype(name).type(7) for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")),
+    *(np.dtype(code).type(7) for code in "bBhHiIlLefdFD"),  # integers, floats and complex numbers of every size
     np.longdouble(1) / 3,
     np.bool_(True),
     np.float64("nan"),

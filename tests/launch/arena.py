@@ -18,7 +18,10 @@ import dataflow
 ROOT = Path(dataflow.__file__).parents[1]
 MARK = "DATAFLOW_TEST_MARK"
 SOON = 8.0  # seconds: "within a few", on a machine that may be busy with other things
-PREAMBLE = "import os, signal, sys, time, trio, dataflow\nfrom dataflow.launch.supervisor import Settings, run_processes\n"
+PREAMBLE = """
+import os, signal, sys, time, trio, dataflow
+from dataflow.launch.supervisor import Settings, run_processes
+"""
 
 
 @dataclass(frozen=True)

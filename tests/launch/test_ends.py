@@ -1,4 +1,4 @@
-"""Every way in which a computation can end: soon, with one message that names the worker, and with nothing left behind."""
+"""Every way in which a computation can end: soon, with one message that names the worker, leaving nothing behind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_normal_end(arena: Arena) -> None:
 # ------------------------------------------------------------------------------------------------------ killed workers
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_worker_is_killed_at_a_random_moment(arena: Arena, seed: int) -> None:
     chance = Random(seed)
     program = arena.script(RUN)
@@ -80,7 +80,7 @@ def test_two_workers_are_killed_at_once(arena: Arena) -> None:
     require_one_message(program.end(), r"worker [12] was killed by signal 9")
 
 
-@pytest.mark.parametrize("kind", ["SEGV", "ABRT", "TERM"])
+@pytest.mark.parametrize("kind", ["SEGV", "TERM"])
 def test_other_signals_are_named(arena: Arena, kind: str) -> None:
     program = arena.script(RUN)
     workers = program.workers(3)
@@ -148,12 +148,12 @@ def test_a_worker_that_is_busy_or_stopped_for_a_moment_is_not(arena: Arena) -> N
         async def main(worker):
             print("ready", worker.index)
             if worker.index == 1:
-                end = time.monotonic() + 2.5
+                end = time.monotonic() + 1.6
                 while time.monotonic() < end:
                     pass
             return worker.index
 
-        print(sorted(run_processes(main, (), range(2), 2, Settings(patience=1)).items()))
+        print(sorted(run_processes(main, (), range(2), 2, Settings(patience=0.6)).items()))
         """
     )
     workers = program.workers(2)
@@ -367,5 +367,6 @@ def test_one_message_on_the_command_line(arena: Arena) -> None:
     )
     ended = arena.cli("run", "program:main", "--workers", "3").end()
     assert ended.status == 1
-    assert re.fullmatch(r"dataflow: ZeroDivisionError: division by zero; in operator division.*on worker 0 of 3.*", ended.message)
+    expected = "dataflow: ZeroDivisionError: division by zero; in operator division"
+    assert ended.message.startswith(expected) and "on worker 0 of 3" in ended.message
     assert ended.err.count("Traceback") == 1 and ended.err.count("ZeroDivisionError") == 2

@@ -38,9 +38,9 @@ def _open_files() -> set[str]:
 
 
 @contextmanager
-def raises(kind: type[BaseException], match: str | None = None, worker: int | None = None) -> Iterator[pytest.ExceptionInfo[Any]]:
+def raises(kind: type[BaseException], match: str | None = None, worker: int | None = None) -> Iterator[Any]:
     """Exactly that kind of exception, which names the worker at fault."""
-    with pytest.raises(BaseException, match=match) as caught:  # noqa: PT011
+    with pytest.raises(BaseException, match=match) as caught:
         yield caught
     assert type(caught.value) is kind, traceback.format_exception(caught.value)
     if worker is not None:
