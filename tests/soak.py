@@ -1,4 +1,4 @@
-"""Random cases until the time is up: `python -m tests.soak --seconds 300`. Prints the seed of whatever fails, and stops."""
+"""Random cases until time is up: `python -m tests.soak --seconds 300`. Prints the seed of whatever fails, and stops."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import random
 import sys
 import time
 import traceback
+from collections import Counter
 
+from tests.comm import fuzz
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
 
-KINDS = {"protocol": protocol.run_case, "program": programs.run_case}
+KINDS = {"protocol": protocol.run_case, "program": programs.run_case, "frames": fuzz.run_case}
+ROUND = {"protocol": 2, "program": 1, "frames": 500}  # cases of each kind in a round: in five minutes, 100,000 frames
 
 
 def main() -> int:
-    """Alternates between the kinds of cases, each with a fresh seed."""
+    """Rounds of all kinds of cases, each with a fresh seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0, help="how long to go on (default: 300)")
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which cases (default: all)")
@@ -32,26 +35,36 @@ def main() -> int:
 
 def soak(kinds: list[str], seconds: float) -> int:
     """Runs cases until the time is up; 1 if one of them failed."""
-    start = random.SystemRandom().randrange(1 << 48)
-    deadline = time.monotonic() + seconds
-    report = time.monotonic() + 30
-    done = 0
-    for seed in itertools.count(start):
-        kind = kinds[seed % len(kinds)]
-        try:
-            KINDS[kind](seed)
-        except Exception:
-            traceback.print_exc()
-            print(f"{kind} failed with seed {seed}; replay: python -m tests.soak --kind {kind} --seed {seed}")
-            return 1
-        done += 1
+    seeds = itertools.count(random.SystemRandom().randrange(1 << 48))
+    deadline, report = time.monotonic() + seconds, time.monotonic() + 30
+    done: Counter[str] = Counter()
+    while time.monotonic() < deadline:
+        for kind in kinds:
+            for seed in itertools.islice(seeds, ROUND[kind]):
+                if not passes(kind, seed):
+                    return 1
+                done[kind] += 1
         if time.monotonic() > report:
-            print(f"{done} cases so far", file=sys.stderr, flush=True)
+            print(f"so far: {summary(done)}", file=sys.stderr, flush=True)
             report += 30
-        if time.monotonic() > deadline:
-            break
-    print(f"{done} cases passed (seeds {start} to {start + done - 1})")
+    print(f"passed: {summary(done)}")
     return 0
+
+
+def passes(kind: str, seed: int) -> bool:
+    """Whether one case passes; says how to replay it if not."""
+    try:
+        KINDS[kind](seed)
+    except Exception:
+        traceback.print_exc()
+        print(f"{kind} failed with seed {seed}; replay: python -m tests.soak --kind {kind} --seed {seed}")
+        return False
+    return True
+
+
+def summary(done: Counter[str]) -> str:
+    """How many cases of each kind."""
+    return ", ".join(f"{count:,} of {kind}" for kind, count in done.items())
 
 
 if __name__ == "__main__":
