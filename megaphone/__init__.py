@@ -1,7 +1,19 @@
-"""Live state migration on top of ``dataflow``: stateful operators whose bins move between workers mid-stream.
+"""Stateful operators whose state moves between workers while the stream flows (Megaphone).
 
-Here belong control messages and configurations, routing (F) and state (S), bins and their tables, the notificator, the
-migratable operators (``state_machine``, ``unary``, ``binary``), migration strategies and the controller that paces
-them, snapshots, and in ``plans/`` the migration of whole query plans. This package knows ``dataflow`` and nothing above
-itself: what should move, and where to, is decided in ``planners``.
+An operator is split into F, which routes records by the configuration at their time, and S, which holds the state; both
+speak timely dataflow and nothing else. State is grouped into bins of keys. A configuration update is a record on an
+ordinary stream: as of its time, a bin lives at a worker.
+
+- `control`: what is said on the control stream: `Move`, `Assign`; and its form as JSON lines.
+- `configuration`: which worker has which bin at which time. Pure.
+- `hashing`: from a key to its bin.
+- `bins`: state and pending records by bin, as Python objects.
+- `routing`: F. `state`: S. `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
+
+So far state is rows of Python objects; columns, compiled folds, strategies and the controller are to come.
 """
+
+from megaphone.control import Assign, ControlError, Move
+from megaphone.operators import binary, state_machine, unary
+
+__all__ = ["Assign", "ControlError", "Move", "binary", "state_machine", "unary"]

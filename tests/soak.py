@@ -11,11 +11,17 @@ import traceback
 from collections import Counter
 
 from tests.comm import fuzz
+from tests.megaphone import cases as migrations
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
 
-KINDS = {"protocol": protocol.run_case, "program": programs.run_case, "frames": fuzz.run_case}
-ROUND = {"protocol": 2, "program": 1, "frames": 500}  # cases of each kind in a round: in five minutes, 100,000 frames
+KINDS = {
+    "protocol": protocol.run_case,
+    "program": programs.run_case,
+    "migration": migrations.run_case,
+    "frames": fuzz.run_case,
+}
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "frames": 500}  # cases of each kind in a round: in five minutes, 100,000 frames
 
 
 def main() -> int:

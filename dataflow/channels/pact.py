@@ -17,10 +17,11 @@ class Pact(ABC):
     """A contract. `name` is part of what workers compare when they agree on the graph."""
 
     name: str
+    validates = False  # whether `split` must be called for one worker as well
 
     @abstractmethod
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        """One part (perhaps empty) for each worker. Called only if there are several."""
+        """One part (perhaps empty) for each worker. For one worker it is called only if the contract `validates`."""
 
 
 class Pipeline(Pact):

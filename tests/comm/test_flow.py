@@ -71,9 +71,9 @@ def test_columns_weigh_their_bytes_and_rows_a_guess() -> None:
     assert weigh([1, 2, 3]) == 3 * ROW
 
 
-@pytest.mark.xfail(reason="a row weighs 64 bytes whatever is in it: only small rows and columns are bounded")
-def test_large_rows_weigh_what_they_are() -> None:
-    assert weigh([bytes(1_000_000)]) >= 1_000_000
+@pytest.mark.parametrize("row", [bytes(10**6), "x" * 10**6, (1, bytes(10**6)), [b"", "x" * 10**6]], ids=type)
+def test_large_rows_weigh_what_they_are(row: Any) -> None:
+    assert weigh([row]) >= 10**6
 
 
 # -------------------------------------------------------------------------------------------------------- slow workers
@@ -274,7 +274,7 @@ def test_several_tasks_may_wait_for_room() -> None:
     assert sum(run(main, workers=2, limit=1, in_process=False)) == 400
 
 
-@pytest.mark.xfail(reason="an asynchronous sink takes all into a queue of its own, and taking is acknowledging")
+@pytest.mark.xfail(reason="what waits for a sink behind an exchange is in a local queue, which nobody weighs")
 def test_a_slow_sink_slows_the_sources() -> None:
     limit = 20 * ROW
     waiting = most = 0  # records that were sent and not written; all workers are in this process
@@ -296,4 +296,4 @@ def test_a_slow_sink_slows_the_sources() -> None:
             most = max(most, waiting)
 
     run(main, workers=2, limit=limit, in_process=True)
-    assert most * ROW <= 2 * limit
+    assert most * ROW <= limit + 10 * BATCH * ROW  # and the few batches that a sink takes before they are written

@@ -1,0 +1,109 @@
+"""State and pending records by bin, as Python objects: what F takes from S, and S installs.
+
+A bin that nobody has written to does not exist: 2^20 bins cost nothing until there are keys in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dataflow import codec
+from dataflow.lowlevel import TotalAntichain
+from dataflow.order import Time
+
+
+class UnmovableState(TypeError):
+    """State that cannot be serialised, and so cannot move."""
+
+
+class RowBins:
+    """The bins of one worker. Pending (post-dated) records belong to their bin, and are found by time.
+
+    Costs: everything O(1) or O(log pending times), but for `take` and `install`, O(bin).
+    """
+
+    def __init__(self, initial: Callable[[], Any]) -> None:
+        self._initial = initial
+        self._states: dict[int, Any] = {}
+        self._pending: dict[int, dict[Time, list[Any]]] = {}  # by bin and time
+        self._by_time: dict[Time, set[int]] = {}  # invariant: the bins with something pending at that time
+        self._least = TotalAntichain()  # invariant: holds the keys of _by_time
+
+    def state(self, number: int) -> Any:
+        """The state of a bin, made when it is first asked for."""
+        if number not in self._states:
+            self._states[number] = self._initial()
+        return self._states[number]
+
+    def put_off(self, number: int, time: Time, records: Iterable[Any]) -> None:
+        """Keeps records of a bin until a later time."""
+        self._pending.setdefault(number, {}).setdefault(time, []).extend(records)
+        if time not in self._by_time:
+            self._by_time[time] = set()
+            self._least.update(time, +1)
+        self._by_time[time].add(number)
+
+    @property
+    def least_pending(self) -> Time | None:
+        """The least time at which anything is pending."""
+        return next(iter(self._least.frontier), None)
+
+    def due(self, time: Time) -> dict[int, list[Any]]:
+        """Takes out what is pending at a time, by bin."""
+        numbers = self._by_time.pop(time, None)
+        if numbers is None:
+            return {}
+        self._least.update(time, -1)
+        return {number: self._forget(number, time) for number in sorted(numbers)}
+
+    def _forget(self, number: int, time: Time) -> list[Any]:
+        times = self._pending[number]
+        records = times.pop(time)
+        if not times:
+            del self._pending[number]
+        return records
+
+    def take(self, number: int) -> bytes | None:
+        """Takes out a bin, with its pending records, in a form that can travel; None if there is nothing in it."""
+        if number not in self._states and number not in self._pending:
+            return None
+        payload = self._encode(number)  # before anything is changed: what cannot move stays
+        self._states.pop(number, None)
+        for time in self._pending.pop(number, {}):
+            self._by_time[time].discard(number)
+            if not self._by_time[time]:
+                del self._by_time[time]
+                self._least.update(time, -1)
+        return payload
+
+    def install(self, number: int, payload: bytes) -> None:
+        """Puts in a bin that was taken out elsewhere."""
+        has_state, state, pending = codec.decode(payload)
+        if has_state:
+            self._states[number] = state
+        for time, records in pending:
+            self.put_off(number, time, records)
+
+    def _encode(self, number: int) -> bytes:
+        has_state, state = number in self._states, self._states.get(number)
+        try:
+            return codec.encode([has_state, state, list(self._pending.get(number, {}).items())])
+        except TypeError as error:
+            raise UnmovableState(f"bin {number}{_culprit(state)} cannot move: {error}") from None
+
+    @property
+    def numbers(self) -> set[int]:
+        """The bins that have something in them."""
+        return set(self._states) | set(self._pending)
+
+
+def _culprit(state: Any) -> str:
+    """Which key of a dictionary is to blame."""
+    if isinstance(state, dict):
+        for key, value in state.items():
+            try:
+                codec.encode([key, value])
+            except TypeError:
+                return f", key {key!r},"
+    return ""

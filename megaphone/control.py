@@ -1,0 +1,84 @@
+"""What is said on the control stream, and what may not be.
+
+An update takes effect at the time at which it is sent. `Move` sends one bin to a worker; `Assign` says where every
+bin is.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dataflow import DataflowError
+
+
+class ControlError(DataflowError, ValueError):
+    """A configuration update that makes no sense. The configuration stays as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """As of the time at which this is sent, `bin` lives at `worker`."""
+
+    bin: int
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """As of the time at which this is sent, bin i lives at `workers[i]`."""
+
+    workers: tuple[int, ...]
+
+
+Update: TypeAlias = Move | Assign
+
+
+def check_update(update: Any, bins: int, peers: int) -> Update:
+    """The update in its normal form; ControlError says what is wrong with it."""
+    if isinstance(update, Move):
+        return Move(_within(update.bin, bins, "bin"), _within(update.worker, peers, "worker"))
+    if isinstance(update, Assign):
+        if len(update.workers) != bins:
+            raise ControlError(f"a map of {len(update.workers)} bins, and the operator has {bins}")
+        return Assign(tuple(_within(worker, peers, "worker") for worker in update.workers))
+    raise ControlError(f"{update!r} is not a configuration update: send Move(bin, worker) or Assign(workers)")
+
+
+def _within(value: Any, end: int, what: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ControlError(f"{value!r} is not the number of a {what}") from None
+    if not 0 <= number < end:
+        raise ControlError(f"there is no {what} {number}: there are {end}, from 0 to {end - 1}")
+    return number
+
+
+def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
+    """Updates from lines of JSON: {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, 0, 1]}.
+
+    >>> list(parse_lines(['{"time": 5, "bin": 3, "worker": 1}', "", '{"time": 9, "map": [0, 1]}']))
+    [(5, Move(bin=3, worker=1)), (9, Assign(workers=(0, 1)))]
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _parse(line, number)
+
+
+def _parse(line: str, number: int) -> tuple[int, Update]:
+    form = 'lines look like {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1]}'
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ControlError(f"line {number} is not JSON ({error}); {form}") from None
+    if not isinstance(entry, dict) or type(entry.get("time")) is not int:
+        raise ControlError(f"line {number} has no integer time; {form}")
+    if set(entry) == {"time", "bin", "worker"}:
+        return entry["time"], Move(entry["bin"], entry["worker"])
+    if set(entry) == {"time", "map"} and isinstance(entry["map"], Sequence):
+        return entry["time"], Assign(tuple(entry["map"]))
+    raise ControlError(f"line {number} is neither a move nor a map; {form}")

@@ -1,0 +1,140 @@
+"""S: holds bins and applies records to them in the order of time (section 3.4).
+
+S has two inputs, records and migrating state. It installs state when it arrives. It applies the records of a time,
+those that arrived and those that were put off until then, once neither input can deliver that time any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dataflow.lowlevel import Capability, Context, InputPort, OutputPort
+from dataflow.order import Time
+from megaphone.routing import RECORDS, STATE, Shared
+
+Apply = Callable[[Time, int, list[list[Any]], Any, "Postponer"], Iterable[Any]]
+"""(time, bin, records by input, the bin's state, postponer): what comes out."""
+
+
+class Postponer:
+    """Puts records of the current bin off until a later time (the extended notificator of section 4.3.2)."""
+
+    __slots__ = ("_hosted", "bin", "now")
+
+    def __init__(self, hosted: Host) -> None:
+        self._hosted = hosted
+        self.bin = 0
+        self.now: Time = None
+
+    def notify_at(self, time: Time, record: Any, port: int = 0) -> None:
+        """Presents `record` to the fold again, at a later time."""
+        if not time > self.now:
+            raise ValueError(f"a record can be put off until later than {self.now!r}, not until {time!r}")
+        self._hosted.put_off(self.bin, time, (port, record))
+
+
+class Host:
+    """The step of S."""
+
+    def __init__(self, context: Context, shared: Shared, ports: int, apply: Apply) -> None:
+        self._shared = shared
+        self._bins = shared.bins
+        self._apply = apply
+        self._ports = ports
+        self._input: InputPort = context.inputs[RECORDS]
+        self._arrivals: InputPort = context.inputs[STATE]
+        self._output: OutputPort = context.outputs[0]
+        self._waiting: dict[Time, tuple[Capability, dict[int, list[list[Any]]]]] = {}  # by time and bin
+        self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
+        self._now: Capability | None = None  # while records are applied: the capability of their time
+        self._postponer = Postponer(self)
+        shared.state_changed = context.activate
+
+    def step(self) -> None:
+        """State first, then what is complete, in the order of time."""
+        self._install_arrivals()
+        self._gather_records()
+        self._hold_least_pending()
+        self._apply_complete_times()
+
+    def _install_arrivals(self) -> None:
+        for message, bins in self._arrivals:
+            for number, payload in bins:
+                self._bins.install(number, payload)
+            least = self._bins.least_pending
+            if least is not None and (self._hold is None or least < self._hold.time):
+                later = message.delayed(least)
+                if self._hold is not None:
+                    self._hold.drop()
+                self._hold = later
+
+    def _gather_records(self) -> None:
+        for message, batch in self._input:
+            if message.time not in self._waiting:
+                self._waiting[message.time] = (message.retain(), {})
+            groups = self._waiting[message.time][1]
+            for number, port, record in batch:
+                if number not in groups:
+                    groups[number] = [[] for _ in range(self._ports)]
+                groups[number][port].append(record)
+
+    def _hold_least_pending(self) -> None:
+        """F may have taken bins with pending records: what nobody waits for here is let go."""
+        least = self._bins.least_pending
+        if self._hold is not None and least is None:
+            self._hold.drop()
+            self._hold = None
+        elif self._hold is not None and least != self._hold.time:
+            self._hold.downgrade(least)
+
+    def _apply_complete_times(self) -> None:
+        while (time := self._next_time()) is not None:
+            if self._input.could_see(time) or self._arrivals.could_see(time):
+                return
+            self._apply_time(time)
+
+    def _next_time(self) -> Time | None:
+        times = [t for t in (min(self._waiting, default=None), self._bins.least_pending) if t is not None]
+        return min(times, default=None)
+
+    def _apply_time(self, time: Time) -> None:
+        groups = self._take_groups(time)
+        self._postponer.now = time
+        results: list[Any] = []
+        for number, records in groups.items():
+            self._postponer.bin = number
+            try:
+                results.extend(self._apply(time, number, records, self._bins.state(number), self._postponer))
+            except Exception as error:
+                error.add_note(f"in bin {number} at {time!r}")
+                raise
+        assert self._now is not None
+        self._output.give(self._now, results)
+        self._hold_least_pending()
+        self._now.drop()
+        self._now = None
+
+    def _take_groups(self, time: Time) -> dict[int, list[list[Any]]]:
+        """The records of a time by bin, arrived and put off; and the right to send at that time."""
+        if time in self._waiting:
+            self._now, groups = self._waiting.pop(time)
+        else:
+            assert self._hold is not None
+            self._now, groups = self._hold.clone(), {}
+        for number, records in self._bins.due(time).items():
+            if number not in groups:
+                groups[number] = [[] for _ in range(self._ports)]
+            for port, record in records:
+                groups[number][port].append(record)
+        return groups
+
+    def put_off(self, number: int, time: Time, record: tuple[int, Any]) -> None:
+        """Keeps a record of a bin until a later time, and the right to send then."""
+        self._bins.put_off(number, time, (record,))
+        if self._hold is None or time < self._hold.time:
+            assert self._now is not None
+            later = self._now.delayed(time)
+            if self._hold is not None:
+                self._hold.drop()
+            self._hold = later

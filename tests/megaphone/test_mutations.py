@@ -1,0 +1,58 @@
+"""The properties can fail: each rule of F and S that is broken on purpose is found out within a few cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from megaphone import routing, state
+from tests.megaphone.cases import run_case
+
+FEW = 150
+
+
+def impatient(patch: pytest.MonkeyPatch) -> None:
+    """F sends bins before S has applied everything that comes before."""
+    patch.setattr(routing.Router, "_start_due_migrations", _send_at_once)
+
+
+def _send_at_once(self: Any) -> None:
+    while self._due:
+        migration = self._due.popleft()
+        with self._held.pop(migration.time) as capability:
+            self._send_bins(migration, capability)
+
+
+def careless(patch: pytest.MonkeyPatch) -> None:
+    """F routes by the latest configuration, not by the one at the record's time."""
+    patch.setattr("megaphone.configuration.Configurations.at", lambda self, time: self.latest)
+
+
+def hasty(patch: pytest.MonkeyPatch) -> None:
+    """S does not wait for state that may still arrive at a time."""
+
+    def apply_complete_times(self: Any) -> None:
+        while (time := self._next_time()) is not None and not self._input.could_see(time):
+            self._apply_time(time)
+
+    patch.setattr(state.Host, "_apply_complete_times", apply_complete_times)
+
+
+def forgetful(patch: pytest.MonkeyPatch) -> None:
+    """Pending records stay behind when their bin moves."""
+    take = routing.RowBins.take
+
+    def without_pending(self: Any, number: int) -> Any:
+        self._pending.pop(number, None)
+        return take(self, number)
+
+    patch.setattr(routing.RowBins, "take", without_pending)
+
+
+@pytest.mark.parametrize("break_it", [impatient, careless, hasty, forgetful])
+def test_a_broken_rule_is_found_out(break_it: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_it(monkeypatch)
+    with pytest.raises(Exception):  # noqa: B017, PT011  # a property, an assertion, or a computation that is stuck
+        for seed in range(FEW):
+            run_case(seed)
