@@ -9,11 +9,26 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `hashing`: from a key to its bin.
 - `bins`: state and pending records by bin, as Python objects.
 - `routing`: F. `state`: S. `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
+- `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
 
-So far state is rows of Python objects; columns, compiled folds, strategies and the controller are to come.
+So far state is rows of Python objects. Columns, compiled folds, byte budgets and statistics are to come.
 """
 
 from megaphone.control import Assign, ControlError, Move
+from megaphone.controller import Controller
 from megaphone.operators import binary, state_machine, unary
+from megaphone.strategies import all_at_once, batched, fluid, matched
 
-__all__ = ["Assign", "ControlError", "Move", "binary", "state_machine", "unary"]
+__all__ = [
+    "Assign",
+    "ControlError",
+    "Controller",
+    "Move",
+    "all_at_once",
+    "batched",
+    "binary",
+    "fluid",
+    "matched",
+    "state_machine",
+    "unary",
+]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dataflow import Stream
+from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.order import Time
 from megaphone.bins import RowBins
+from megaphone.configuration import Configurations
 from megaphone.hashing import bin_of, shift_of
 from megaphone.routing import ControlPact, Routed, Router, Shared
 from megaphone.state import Apply, Host, Postponer
@@ -24,7 +25,7 @@ def unary(
     bins: int = 256,
     state: Callable[[], Any] = dict,
     name: str = "unary",
-) -> Stream[Any]:
+) -> Migratable:
     """A stateful operator whose bins of keys move as the control stream says.
 
     At each time, in the order of times, `fold(time, records, state, notificator)` is called for each bin that has
@@ -50,7 +51,7 @@ def binary(
     bins: int = 256,
     state: Callable[[], Any] = dict,
     name: str = "binary",
-) -> Stream[Any]:
+) -> Migratable:
     """The same with two inputs, in the order of their times: `fold(time, left, right, state, notificator,
     notificator2)`.
 
@@ -70,7 +71,7 @@ def state_machine(
     fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]],
     bins: int = 256,
     name: str = "state_machine",
-) -> Stream[Any]:
+) -> Migratable:
     """State by key, over a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what
     comes out.
 
@@ -96,6 +97,31 @@ def state_machine(
     return _stateful(control, (stream,), (lambda pair: pair[0],), bins, dict, apply, name)
 
 
+class Handle:
+    """What a controller may know of an operator on this worker."""
+
+    def __init__(self, bins: int, peers: int, configurations: Configurations, probe: Probe) -> None:
+        self.bins = bins
+        self.peers = peers
+        self._configurations = configurations
+        self._probe = probe
+
+    @property
+    def configuration(self) -> tuple[int, ...]:
+        """Where each bin is, as far as that is final."""
+        return self._configurations.latest
+
+    def passed(self, time: Time) -> bool:
+        """Whether everything at `time` is done, the migration at that time included."""
+        return self._probe.passed(time)
+
+
+class Migratable(Stream[Any]):
+    """The output of an operator that can be migrated."""
+
+    handle: Handle
+
+
 class _Right:
     """The notificator of the second input."""
 
@@ -117,7 +143,7 @@ def _stateful(
     state: Callable[[], Any],
     apply: Apply,
     name: str,
-) -> Stream[Any]:
+) -> Migratable:
     """F and S, and the probe between them (section 4.3.1)."""
     scope = streams[0].scope
     if not scope.domain.total:
@@ -141,11 +167,12 @@ def _stateful(
     router.add_output({**data, len(streams): None})
     router.add_output({**data, len(streams): None})
 
-    activate: list[Callable[[], None]] = []
+    routers: list[Router] = []
 
     def make_router(context: Context) -> Callable[[], None]:
-        activate.append(context.activate)
-        return Router(context, shared, initial, len(streams), [bin_by(key) for key in keys]).step
+        routers.append(Router(context, shared, initial, len(streams), [bin_by(key) for key in keys]))
+        shared.activate_router = context.activate
+        return routers[0].step
 
     records, moving = router.build(make_router, frontier=True)
     host = OperatorBuilder(scope, f"{name} S")
@@ -154,5 +181,7 @@ def _stateful(
     host.add_output()
     (out,) = host.build(lambda context: Host(context, shared, len(streams), apply).step, frontier=True)
     probe.append(out.probe())
-    scope.dataflow.watch(out.source, activate[0])
-    return out
+    scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
+    result = Migratable(scope, out.source)
+    result.handle = Handle(bins, peers, routers[0].configurations, probe[0])
+    return result

@@ -66,6 +66,7 @@ class Shared:
     bins: RowBins
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
+    activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
 
 class Router:

@@ -21,7 +21,7 @@ KINDS = {
     "migration": migrations.run_case,
     "frames": fuzz.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "frames": 500}  # cases of each kind in a round: in five minutes, 100,000 frames
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "frames": 500}  # cases per round: many frames
 
 
 def main() -> int:

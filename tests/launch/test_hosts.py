@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -211,8 +212,9 @@ def test_a_host_is_killed(arena: Arena) -> None:
     for survivor in (programs[0], programs[2]):
         ended = survivor.end()
         assert ended.status == 1 and ended.seconds < SOON
-        assert "host 1, 127.0.0.1:" in ended.message and "workers 2 to 3" in ended.message
-        assert ended.err.count("host 1") == 1
+        # Supervisors may not have met yet when workers are ready: then it is the workers who miss those of host 1.
+        assert re.search(r"host 1, 127.0.0.1:\d+, with workers 2 to 3|worker [23] cannot be reached", ended.message)
+        assert len(ended.err.splitlines()) == 1
 
 
 def test_a_host_is_stopped(arena: Arena) -> None:

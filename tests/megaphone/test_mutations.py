@@ -53,6 +53,13 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("break_it", [impatient, careless, hasty, forgetful])
 def test_a_broken_rule_is_found_out(break_it: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
-    with pytest.raises(Exception):  # noqa: B017, PT011  # a property, an assertion, or a computation that is stuck
-        for seed in range(FEW):
-            run_case(seed)
+    assert any(fails(seed) for seed in range(FEW))
+
+
+def fails(seed: int) -> bool:
+    """Whether a case fails: by a property, an assertion of the engine, or because it is stuck."""
+    try:
+        run_case(seed)
+    except Exception:
+        return True
+    return False

@@ -1,0 +1,156 @@
+"""Strategies: how a migration from one assignment of bins to another is cut into steps. Pure values and functions.
+
+A step is a list of moves that take effect at one time. Fewer steps finish sooner; smaller ones disturb less (section
+3.3). `matched` puts into one step moves in which each worker sends and receives at most one bin (section 4.4): such
+moves do not stand in each other's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from megaphone.control import Move
+
+Assignment = Sequence[int]  # by bin, the worker
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A bin that moves."""
+
+    bin: int
+    origin: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How to cut a migration. `gap`: so many more times must pass after a step before the next begins."""
+
+    name: str
+    cut: Callable[[list[Change]], list[list[Change]]]
+    gap: int = 0
+
+    def steps(self, current: Assignment, target: Assignment) -> list[list[Move]]:
+        """The steps that lead from one assignment to another."""
+        changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(current, target, strict=True)) if a != z]
+        return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
+
+
+def all_at_once() -> Strategy:
+    """Everything in one step.
+
+    >>> all_at_once().steps([0, 0, 1], [1, 0, 0])
+    [[Move(bin=0, worker=1), Move(bin=2, worker=0)]]
+    """
+    return Strategy("all at once", lambda changes: [changes])
+
+
+def fluid(gap: int = 0) -> Strategy:
+    """One bin after the other.
+
+    >>> fluid().steps([0, 0, 1], [1, 0, 0])
+    [[Move(bin=0, worker=1)], [Move(bin=2, worker=0)]]
+    """
+    return Strategy("fluid", lambda changes: [[change] for change in changes], _checked_gap(gap))
+
+
+def batched(size: int, gap: int = 0) -> Strategy:
+    """So many bins at a time.
+
+    >>> [len(step) for step in batched(2).steps([0] * 5, [1] * 5)]
+    [2, 2, 1]
+    """
+    if size < 1:
+        raise ValueError(f"a batch needs at least one bin, not {size}")
+    return Strategy(
+        f"batches of {size}",
+        lambda changes: [changes[i : i + size] for i in range(0, len(changes), size)],
+        _checked_gap(gap),
+    )
+
+
+def matched(gap: int = 0) -> Strategy:
+    """In each step, each worker sends and receives at most one bin.
+
+    >>> matched().steps([0, 0, 1, 1], [1, 1, 0, 0])
+    [[Move(bin=0, worker=1), Move(bin=2, worker=0)], [Move(bin=1, worker=1), Move(bin=3, worker=0)]]
+    """
+    return Strategy("matched", _match, _checked_gap(gap))
+
+
+def _checked_gap(gap: int) -> int:
+    if gap < 0:
+        raise ValueError(f"a gap cannot be negative: {gap}")
+    return gap
+
+
+def _match(changes: list[Change]) -> list[list[Change]]:
+    """Colours the edges of the bipartite multigraph of senders and receivers with as few colours as its degree.
+
+    König: a bipartite multigraph needs no more colours than its greatest degree. An edge gets a colour that is free
+    at both ends; if there is none, an alternating path from one end is swapped first. O(changes x workers) at worst.
+    """
+    senders: dict[int, dict[int, int]] = {}  # by worker and colour, the change
+    receivers: dict[int, dict[int, int]] = {}
+    colours: dict[int, int] = {}
+    for number, change in enumerate(changes):
+        at_sender = senders.setdefault(change.origin, {})
+        at_receiver = receivers.setdefault(change.destination, {})
+        free_here, free_there = _free(at_sender), _free(at_receiver)
+        if free_here != free_there:
+            _swap_path(changes, senders, receivers, colours, change.destination, free_here, free_there)
+        _paint(changes, senders, receivers, colours, number, free_here)
+    steps: list[list[Change]] = [[] for _ in range(max(colours.values(), default=-1) + 1)]
+    for number, change in enumerate(changes):
+        steps[colours[number]].append(change)
+    return steps
+
+
+def _free(used: dict[int, int]) -> int:
+    colour = 0
+    while colour in used:
+        colour += 1
+    return colour
+
+
+def _paint(
+    changes: list[Change],
+    senders: dict[int, dict[int, int]],
+    receivers: dict[int, dict[int, int]],
+    colours: dict[int, int],
+    number: int,
+    colour: int,
+) -> None:
+    change = changes[number]
+    senders[change.origin][colour] = number
+    receivers[change.destination][colour] = number
+    colours[number] = colour
+
+
+def _swap_path(
+    changes: list[Change],
+    senders: dict[int, dict[int, int]],
+    receivers: dict[int, dict[int, int]],
+    colours: dict[int, int],
+    start: int,
+    wanted: int,
+    other: int,
+) -> None:
+    """Frees the colour `wanted` at a receiver: swaps it with `other` along the path that alternates between them."""
+    path = []
+    receiver, colour = start, wanted
+    while (number := receivers[receiver].get(colour)) is not None:
+        path.append(number)
+        sender = changes[number].origin
+        following = senders[sender].get(wanted + other - colour)
+        if following is None:
+            break
+        path.append(following)
+        receiver = changes[following].destination
+    for number in path:
+        del senders[changes[number].origin][colours[number]]
+        del receivers[changes[number].destination][colours[number]]
+    for number in path:
+        _paint(changes, senders, receivers, colours, number, wanted + other - colours[number])
