@@ -24,7 +24,7 @@ Where things are:
 from dataflow.antichain import Antichain
 from dataflow.capability import Capability
 from dataflow.errors import CapabilityError, DataflowError, InputClosed, TimeError
-from dataflow.execute import execute
+from dataflow.execute import execute, execute_async
 from dataflow.operators.inputs import InputHandle
 from dataflow.operators.probe import Probe
 from dataflow.operators.replay import EventWriter, read_events
@@ -50,5 +50,6 @@ __all__ = [
     "Timestamp",
     "Worker",
     "execute",
+    "execute_async",
     "read_events",
 ]

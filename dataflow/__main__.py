@@ -25,7 +25,7 @@ one host:
   python -m dataflow run mymodule:main --workers 4 one two      main(worker, "one", "two") on each
 
 several hosts: the same command on each, with its own process number
-  python -m dataflow secret > secret.txt                        once; copy it to every host, readable by you alone
+  (umask 077; python -m dataflow secret > secret.txt)           once; copy it to every host, readable by you alone
   printf '10.0.0.1:9000\\n10.0.0.2:9000\\n' > hosts.txt           one line per host
   python -m dataflow run mymodule:main --workers 2 --hosts hosts.txt --process 0 --secret secret.txt --listen 10.0.0.1
 A host listens at the port in the file, and its workers at the ports after it; without --listen on loopback only.
@@ -41,7 +41,7 @@ class UsageError(Exception):
 
 def main(argv: list[str] | None = None) -> int:
     """Runs a command; returns the exit status."""
-    options = _parser().parse_args(argv)
+    options = _parse(sys.argv[1:] if argv is None else argv)
     try:
         return int(options.command(options))
     except (UsageError, ClusterError) as error:
@@ -50,6 +50,21 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("dataflow: interrupted", file=sys.stderr)
         return 130
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    """The options. argparse itself would give main only those arguments that come before the first option."""
+    parser = _parser()
+    before, dashes, after = argv, [], []
+    if "--" in argv:
+        at = argv.index("--")
+        before, dashes, after = argv[:at], ["--"], argv[at + 1 :]
+    options, rest = parser.parse_known_args(before)
+    if any(argument.startswith("-") for argument in rest) or (rest + dashes and not hasattr(options, "arguments")):
+        parser.error(f"unrecognized arguments: {' '.join([*rest, *dashes, *after])}")
+    if hasattr(options, "arguments"):
+        options.arguments += [*rest, *after]
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--hosts", type=Path, metavar="FILE", help="one host:port per line; run the same on each of them")
     run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
     run.add_argument("--secret", type=Path, metavar="FILE", help="what all hosts know and nobody else")
-    run.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: loopback)")
+    run.add_argument("--listen", metavar="ADDRESS", help="where to listen (default: loopback, 127.0.0.1)")
     run.add_argument("--cert", type=Path, metavar="FILE", help="this host's certificate, for TLS between hosts")
     run.add_argument("--key", type=Path, metavar="FILE", help="its private key")
     run.add_argument("--ca", type=Path, metavar="FILE", help="the authority that signed all hosts' certificates")
@@ -143,7 +158,7 @@ def _find(name: str) -> Main:
 
 def _cluster(options: argparse.Namespace) -> Cluster | None:
     if options.hosts is None:
-        for name in ("process", "secret", "cert", "key", "ca"):
+        for name in ("process", "secret", "listen", "cert", "key", "ca"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} is for several hosts: give --hosts as well")
         return None
@@ -155,11 +170,11 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
             raise UsageError("TLS needs --cert, --key and --ca, all three")
         tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
     return Cluster(
-        parse_hosts(_readable(options.hosts).read_text()),
+        parse_hosts(_readable(options.hosts).read_bytes().decode("utf-8", "backslashreplace")),
         options.process,
         options.workers,
         _read_secret(options.secret),
-        options.listen,
+        options.listen or "127.0.0.1",
         tls,
         options.wait,
     )

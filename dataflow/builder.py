@@ -20,6 +20,7 @@ arrived, when an input frontier has moved (if the operator asked to watch it), o
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +144,8 @@ class OperatorBuilder:
                 f"{self.name} is in {self.scope.title}, and its input comes from {stream.scope.title}: "
                 "bring a stream in with enter(scope) and out with leave()"
             )
+        if pact is not None and not isinstance(pact, Pact):
+            raise ConstructionError(f"{self.name} needs a Pact, such as Exchange(key), not {pact!r}")
         self._inputs.append((stream.source, pact or Pipeline(), stream.scope))
         return len(self._inputs) - 1
 
@@ -197,6 +200,7 @@ class OperatorBuilder:
         dataflow.operators.append(operator)
         starts = {o: operator.outputs[o].start() for o, (_, _, initial) in enumerate(self._outputs) if initial}
         operator.step = make(Context(operator, starts))
+        require_callable(operator.step, self.name, "step (what `make` returns)")
         return [Stream(target, Source(number, o)) for o, (target, _, _) in enumerate(self._outputs)]
 
     @property
@@ -235,6 +239,7 @@ def unary(
 
     def make_step(context: Context) -> Step:
         step = make(context)
+        require_callable(step, name, "step (what `make` returns)")
         (input,), (output,) = context.inputs, context.outputs
         return lambda: step(input, output)
 
@@ -260,6 +265,7 @@ def binary(
 
     def make_step(context: Context) -> Step:
         step = make(context)
+        require_callable(step, name, "step (what `make` returns)")
         (first, second), (output,) = context.inputs, context.outputs
         return lambda: step(first, second, output)
 
@@ -298,3 +304,5 @@ def require_callable(function: Any, operator: str, role: str) -> None:
     """ConstructionError unless `function` can be called: better now than at the first record."""
     if not callable(function):
         raise ConstructionError(f"{operator} needs a function as its {role}, not {function!r}")
+    if inspect.iscoroutinefunction(function):
+        raise ConstructionError(f"{operator} cannot wait for an asynchronous function: only sources and sinks may")

@@ -14,7 +14,8 @@ import trio
 
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
-from dataflow.errors import DataflowError, PeerLost
+from dataflow.errors import DataflowError
+from dataflow.groups import unwrap
 from dataflow.worker import Worker
 
 Main = Callable[..., Awaitable[Any]]
@@ -48,6 +49,7 @@ def execute(
     [None]
     """
     check_main(main, workers)
+    refuse_inside_a_loop()
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
@@ -81,36 +83,20 @@ async def execute_async(
     return results
 
 
+def refuse_inside_a_loop() -> None:
+    """A loop inside a loop cannot be, and forking inside one would give every worker a copy of it."""
+    if trio.lowlevel.in_trio_run():
+        raise DataflowError(
+            "execute cannot be called from inside a trio loop: call it outside, "
+            "or use `await dataflow.execute_async(...)`, whose workers share this loop"
+        )
+
+
 def check_main(main: Main, workers: int) -> None:
     """Refuses what could only fail later."""
-    if workers < 1:
+    if type(workers) is not int or workers < 1:
         raise ValueError(f"workers must be a positive integer, not {workers!r}")
     call = getattr(main, "__call__", None)  # noqa: B004
     target = getattr(main, "func", main)  # functools.partial
     if not (inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(call)):
         raise TypeError(f"main must be `async def main(worker): ...`, not {main!r}")
-
-
-def unwrap(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one exception that a person wants to see, out of the groups that nurseries make of it.
-
-    A program's own exception comes before the engine's complaints about the consequences. Others become notes.
-    """
-    first, *others = sorted(_leaves(group), key=_consequence)
-    for other in others:
-        if not isinstance(other, PeerLost):
-            first.add_note(f"at the same time: {type(other).__name__}: {other}")
-    return first
-
-
-def _consequence(error: BaseException) -> int:
-    """0 for a cause, more for what is likely to be the consequence of one."""
-    if isinstance(error, PeerLost):
-        return 2
-    return 1 if isinstance(error, DataflowError) else 0
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
-    return [error]

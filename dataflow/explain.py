@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,18 @@ def explain(worker: Worker) -> str:
         lines.append("  every dataflow is complete")
     lines += [f"  {line}" for line in _unbuilt(worker)]
     return "\n".join(lines)
+
+
+def warn_if_stuck(worker: Worker) -> None:
+    """Says on standard error that a computation cannot end: main has returned, and an operator keeps a capability.
+
+    Says nothing while a source may still send: then it may well take for ever.
+    """
+    for dataflow in worker.dataflows:
+        held = [dataflow.graph.locations[index] for index, _ in dataflow.tracker.pointstamps()]
+        if dataflow.busy or any(not dataflow.graph.nodes[location.node].inputs for location in held):
+            return
+    print(f"main has returned, and the computation does not end:\n{explain(worker)}", file=sys.stderr)
 
 
 def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:

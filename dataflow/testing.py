@@ -23,7 +23,8 @@ import trio.testing
 from dataflow.clock import Clock
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
-from dataflow.execute import Main, check_main, unwrap
+from dataflow.execute import Main, check_main
+from dataflow.groups import unwrap
 from dataflow.signal import Signal
 from dataflow.worker import Worker
 
@@ -44,6 +45,8 @@ def simulate(
     `trace` collects every turn. More than `turns` turns are taken for a computation that does not end.
     """
     check_main(main, workers)
+    if type(seed) is not int:
+        raise TypeError(f"a seed is an integer, so that it can be written down and used again, not {seed!r}")
     simulation = Simulation(workers, seed, debug, trace, turns)
     # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
     # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.

@@ -19,10 +19,13 @@ from dataflow.comm.flow import DEFAULT_LIMIT, Flow
 from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure, Progress
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
+from dataflow.groups import leaves
 from dataflow.instance import Dataflow
 from dataflow.scope import Scope
 from dataflow.signal import Signal
 from dataflow.timestamp import Checked, domain_of
+
+_SUSPICIOUS = 10.0  # seconds after the end of main before somebody looks why the computation does not end
 
 
 class Worker:
@@ -49,6 +52,7 @@ class Worker:
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
         self._stepping = False
         self._failed = False
+        self._failure: Exception | None = None  # raised by an operator in main's task, to be raised by the pump
         self._pumped = False
         self._idle_waiters: list[Signal] = []
         self._room_waiters: list[Signal] = []
@@ -95,7 +99,7 @@ class Worker:
             self.step_now()
             await self.grant()  # a simulation: others have their turn
         else:
-            self.turn()
+            self.turn_for_main()
             await trio.lowlevel.checkpoint()
         return self.busy
 
@@ -240,7 +244,15 @@ class Worker:
     def turn_before_waiting(self) -> None:
         """A turn for a main that is about to wait: saves a switch to the pump and back. Not while simulated."""
         if self._pumped and not self._stepping:
+            self.turn_for_main()
+
+    def turn_for_main(self) -> None:
+        """A turn in main's task. What an operator raises is not main's to catch: the pump raises it, and all ends."""
+        try:
             self.turn()
+        except Exception as error:
+            self._failure = error
+            self.signal.set()
 
     def flush_transport(self) -> None:
         """Lets go of what was sent, before the turn is over: others can start on it."""
@@ -344,16 +356,25 @@ class Worker:
     async def wait_complete(self) -> None:
         """Waits until there is nothing left to do, ever."""
         self.retire()
-        if not self.complete:
-            waiter = Signal()
-            self._idle_waiters.append(waiter)
-            await waiter.wait()
+        if self.complete:
+            return
+        waiter = Signal()
+        self._idle_waiters.append(waiter)
+        with trio.move_on_after(_SUSPICIOUS):
+            return await waiter.wait()
+        if self._pumped:
+            from dataflow.explain import warn_if_stuck
+
+            warn_if_stuck(self)
+        await waiter.wait()
 
     async def pump(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
         self._pumped = True
         while True:
             await self.signal.wait()
+            if self._failure is not None:
+                raise self._failure
             self._awake = True
             self.turn_if_busy()
             while self.busy:
@@ -374,9 +395,14 @@ class Worker:
         """Runs main, and then until every dataflow is complete. Returns what main returned."""
         try:
             result = await main(self, *args)
+        except trio.Cancelled:
+            raise
+        except BaseExceptionGroup as group:  # of a nursery in main: one exception comes out as itself, several stay
+            first, *others = leaves(group)
+            (group if others else first).add_note(f"in main on worker {self.index} of {self.peers}")
+            raise
         except BaseException as error:
-            if not isinstance(error, trio.Cancelled):
-                error.add_note(f"in main on worker {self.index} of {self.peers}")
+            error.add_note(f"in main on worker {self.index} of {self.peers}")
             raise
         self.finish()
         await self.wait_complete()

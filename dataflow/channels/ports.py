@@ -127,6 +127,8 @@ class OutputPort:
                     "keep a capability for the earlier time for as long as it is needed"
                 )
             time = at
+        if not hasattr(batch, "__len__"):
+            raise TypeError(f"{self.operator.label} must give a list of records, not {batch!r}")
         if len(batch):
             # A key function may raise: then nobody gets the batch, and whoever catches that may go on.
             prepared = [channel.prepare(batch) for channel in self._channels]

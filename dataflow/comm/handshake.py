@@ -49,6 +49,14 @@ class Identity:
     number: int
 
 
+SUPERVISORS = 1 << 20  # added to the number of a host, so that no supervisor takes a worker for one of its own
+
+
+def party(number: int) -> str:
+    """How messages call whoever has that number."""
+    return f"host {number - SUPERVISORS}" if number >= SUPERVISORS else f"worker {number}"
+
+
 def cluster_digest(*parts: object) -> bytes:
     """A fingerprint of what all processes of one computation must have in common."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
@@ -73,7 +81,7 @@ def _check_greeting(greeting: bytes, me: Identity) -> int:
     if cluster != me.cluster:
         raise HandshakeError("the peer was started for another computation: compare the host files and --workers")
     if receiver != me.number:
-        raise HandshakeError(f"the peer looks for number {receiver}, and this is number {me.number}")
+        raise HandshakeError(f"the peer looks for {party(receiver)}, and this is {party(me.number)}")
     return int(sender)
 
 
@@ -94,10 +102,10 @@ class Connector:
         theirs, proof = answer[:GREETING_SIZE], answer[GREETING_SIZE:]
         sender = _check_greeting(theirs, self._me)
         if sender != self._peer:
-            raise HandshakeError(f"number {sender} answered where number {self._peer} should be")
+            raise HandshakeError(f"{party(sender)} answered where {party(self._peer)} should be")
         secret = self._me.secret
         if not hmac.compare_digest(proof, _mac(secret, b"listener", self._mine, theirs)):
-            raise HandshakeError(f"number {sender} does not know the secret")
+            raise HandshakeError(f"{party(sender)} does not know the secret: compare the files of --secret")
         keys = Keys(_mac(secret, b"key 1", self._mine, theirs), _mac(secret, b"key 2", self._mine, theirs))
         return _mac(secret, b"connector", self._mine, theirs), keys
 
@@ -121,6 +129,6 @@ class Listener:
         sender = int(_GREETING.unpack(self._theirs)[3])
         secret = self._me.secret
         if not hmac.compare_digest(proof, _mac(secret, b"connector", self._theirs, self._mine)):
-            raise HandshakeError(f"somebody who calls themselves number {sender} does not know the secret")
+            raise HandshakeError(f"whoever calls themselves {party(sender)} does not know the secret")
         keys = Keys(_mac(secret, b"key 2", self._theirs, self._mine), _mac(secret, b"key 1", self._theirs, self._mine))
         return sender, keys

@@ -20,7 +20,8 @@ from dataflow.comm.link import Link
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
 from dataflow.errors import PeerLost
-from dataflow.execute import Main, unwrap
+from dataflow.execute import Main
+from dataflow.groups import unwrap
 from dataflow.launch import report
 from dataflow.worker import Worker
 
@@ -66,6 +67,7 @@ def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None
 def _settle_in(assignment: Assignment) -> None:
     """Signals, standard streams, and an end when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the supervisor decides what it means
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

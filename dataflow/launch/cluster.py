@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import trio
 
 from dataflow import codec
 from dataflow.comm.frames import FrameDecoder, FrameEncoder
-from dataflow.comm.handshake import Identity, Keys
+from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe, SocketPipe
 from dataflow.errors import WorkerFailed
-from dataflow.execute import Main, check_main, unwrap
+from dataflow.execute import Main, check_main, refuse_inside_a_loop
+from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, direction_key
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
@@ -28,26 +29,26 @@ from dataflow.launch.supervisor import (
     Settings,
     end,
     fork_workers,
-    refuse_inside_a_loop,
     supervise,
 )
 from dataflow.signal import Signal
-
-_SUPERVISORS = 1 << 20  # added to a host's number, so that no supervisor takes a worker for one of its own
 
 
 def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: Settings) -> list[Any]:
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
     refuse_inside_a_loop()
-    processes = fork_workers(main, args, cluster.local, cluster.peers, settings, mesh_links(cluster))
+    processes: list[Process] = []
     try:
+        fork_workers(processes, main, args, cluster.local, cluster.peers, settings, mesh_links(cluster))
         results = trio.run(_supervise_host, processes, cluster, settings)
     except BaseExceptionGroup as group:
         error = unwrap(group)
         raise error from error.__cause__
     finally:
-        end(processes, settings.grace)
+        unprinted = end(processes, settings.grace)
+    if unprinted is not None:
+        raise unprinted
     return [results[worker] for worker in range(cluster.peers)]
 
 
@@ -73,9 +74,9 @@ def mesh_links(cluster: Cluster) -> Callable[[int, dict[int, socket.socket], byt
 
 async def _supervise_host(processes: list[Process], cluster: Cluster, settings: Settings) -> dict[int, Any]:
     """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
-    me = Identity(cluster.secret, cluster.digest, _SUPERVISORS + cluster.process)
+    me = Identity(cluster.secret, cluster.digest, SUPERVISORS + cluster.process)
     port = cluster.hosts[cluster.process][1]
-    peers = {_SUPERVISORS + i: address for i, address in enumerate(cluster.hosts) if i != cluster.process}
+    peers = {SUPERVISORS + i: address for i, address in enumerate(cluster.hosts) if i != cluster.process}
     others = _Others(cluster, settings.patience)
     results: dict[int, Any] = {}
     done = trio.Event()
@@ -86,21 +87,25 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
         except Exception as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             await others.tell_all(["failed", _blame(cause)])
+            with trio.move_on_after(settings.grace):  # it may have happened before they were connected
+                await others.started.wait()
             raise
         await others.tell_all(["results", results])
         done.set()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch_workers)
-        pipes = await connect_all(
-            me, (cluster.listen, port), peers, cluster.tls, cluster.wait, lambda n: cluster.title(n - _SUPERVISORS)
-        )
-        await others.start(nursery, {n - _SUPERVISORS: end for n, end in pipes.items()})
-        results.update(await others.results())
-        await done.wait()
-        await others.tell_all(["goodbye"])
-        nursery.cancel_scope.cancel()
-    await others.close()
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_workers)
+            pipes = await connect_all(
+                me, (cluster.listen, port), peers, cluster.tls, cluster.wait, lambda n: cluster.title(n - SUPERVISORS)
+            )
+            await others.start(nursery, {n - SUPERVISORS: end for n, end in pipes.items()})
+            results.update(await others.results())
+            await done.wait()
+            await others.say_goodbye()
+            nursery.cancel_scope.cancel()
+    finally:
+        await others.close()
     return results
 
 
@@ -121,7 +126,9 @@ class _Others:
         self._unsaid: list[list[Any]] = []  # what happened before they were connected
         self._results: dict[int, Any] = {}
         self._done: set[int] = set()
+        self._gone: set[int] = set()  # those who have said goodbye
         self._news = Signal()
+        self.started = trio.Event()  # when they are connected, and have been told what happened before
 
     async def start(self, nursery: trio.Nursery, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
         """Begins to listen to, and to be heard by, all of them."""
@@ -131,6 +138,7 @@ class _Others:
         nursery.start_soon(self._beat)
         for message in self._unsaid:
             await self.tell_all(message)
+        self.started.set()
 
     async def tell_all(self, message: list[Any]) -> None:
         """Says something to all of them. One that cannot be told is gone, which its own listener will find out."""
@@ -146,6 +154,13 @@ class _Others:
         while len(self._done) < len(self._links):
             await self._news.wait()
         return self._results
+
+    async def say_goodbye(self) -> None:
+        """Says goodbye and waits for theirs: closing a connection with bytes unread may destroy what they were sent."""
+        await self.tell_all(["goodbye"])
+        with trio.move_on_after(self._patience):
+            while len(self._gone) < len(self._links):
+                await self._news.wait()
 
     async def close(self) -> None:
         """Ends the connections."""
@@ -163,10 +178,12 @@ class _Others:
             with trio.move_on_after(self._patience) as waiting:
                 message = await link.hear()
             if waiting.cancelled_caught:
-                raise WorkerFailed(f"{title}, has not answered for {self._patience:g} seconds")
+                await self._give_up(f"{title}, has not answered for {self._patience:g} seconds")
             if message is None:
-                raise WorkerFailed(f"{title}, is gone: its connection ended in the middle of the computation")
+                await self._give_up(f"{title}, is gone: its connection ended in the middle of the computation")
             if message[0] == "goodbye":
+                self._gone.add(host)
+                self._news.set()
                 return
             if message[0] == "failed":
                 raise WorkerFailed(f"{message[1]} (reported by {title})")
@@ -174,6 +191,11 @@ class _Others:
                 self._results.update(message[1])
                 self._done.add(host)
                 self._news.set()
+
+    async def _give_up(self, why: str) -> NoReturn:
+        """Ends this host because of another, and says so first: the rest must not take us for the one that is gone."""
+        await self.tell_all(["failed", why])
+        raise WorkerFailed(why)
 
 
 class _ControlLink:
@@ -187,7 +209,8 @@ class _ControlLink:
 
     async def say(self, message: list[Any]) -> None:
         """Sends a value, whole: whoever is cancelled in the middle leaves a connection that is good for nothing."""
-        rest = memoryview(self._encoder.encode(codec.encode(message)))
+        body = codec.encode(message)  # not the header: results may be larger than a header may be
+        rest = memoryview(self._encoder.encode(b"", len(body)) + body)
         try:
             async with self._lock:
                 while rest:
@@ -205,7 +228,7 @@ class _ControlLink:
             if not count:
                 return None
             self._decoder.received(count)
-        return codec.decode(frame.header)
+        return codec.decode(frame.body)
 
     async def close(self) -> None:
         """Ends the connection."""

@@ -16,6 +16,10 @@ class ClusterError(DataflowError):
     """A set of hosts that cannot be run as asked."""
 
 
+class Unreachable(DataflowError):
+    """Hosts that were not there in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """Certificates for connections between hosts: each host has one, and all are signed by one authority."""
@@ -58,6 +62,11 @@ class Cluster:
             raise ClusterError(
                 f"process {self.process} is not one of the {len(self.hosts)} hosts (0 to {len(self.hosts) - 1})"
             )
+        for name, port in self.hosts:
+            if port + self.workers > 65535:
+                raise ClusterError(f"{name}:{port} leaves no ports for {self.workers} workers: choose a lower one")
+        if self.wait <= 0:
+            raise ClusterError(f"cannot wait {self.wait:g} seconds for the other hosts")
         if len(self.secret) < 16:
             raise ClusterError("the secret must have at least 16 bytes: make one with `python -m dataflow secret`")
         if is_loopback(self.listen) and not is_loopback(self.hosts[self.process][0]):
@@ -110,7 +119,7 @@ def parse_hosts(text: str) -> tuple[tuple[str, int], ...]:
         if not entry:
             continue
         name, colon, port = entry.rpartition(":")
-        if not colon or not name or not port.isdigit() or not 0 < int(port) < 65536:
+        if not colon or not name or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ClusterError(f"line {number} of the file of hosts should be host:port, and is {entry!r}")
         hosts.append((name.strip("[]"), int(port)))
     if not hosts:

@@ -12,22 +12,25 @@ class LineAssembler:
     """
 
     def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self._rest = b""
+        self._prefix = prefix.encode()
+        self._rest: list[bytes] = []  # the beginning of a line, in pieces: joined once, however long it gets
 
     def feed(self, chunk: bytes) -> str:
         """The lines that this chunk completes."""
-        whole, newline, rest = (self._rest + chunk).rpartition(b"\n")
-        self._rest = rest
-        return self._decorate(whole + newline) if newline else ""
+        whole, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            self._rest.append(chunk)
+            return ""
+        lines = b"".join([*self._rest, whole, newline])
+        self._rest = [rest] if rest else []
+        return self._decorate(lines)
 
     def close(self) -> str:
         """What was left of a line, as a line."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = b"".join(self._rest), []
         return self._decorate(rest + b"\n") if rest else ""
 
     def _decorate(self, lines: bytes) -> str:
-        text = lines.decode("utf-8", "backslashreplace")
-        if not self._prefix:
-            return text
-        return "".join(self._prefix + line for line in text.splitlines(keepends=True))
+        if self._prefix:
+            lines = self._prefix + lines[:-1].replace(b"\n", b"\n" + self._prefix) + b"\n"
+        return lines.decode("utf-8", "backslashreplace")

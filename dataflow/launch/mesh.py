@@ -21,10 +21,11 @@ from dataflow.comm.handshake import (
     Identity,
     Keys,
     Listener,
+    party,
 )
 from dataflow.comm.pipes import Pipe, SocketPipe, StreamPipe
 from dataflow.errors import HandshakeError
-from dataflow.launch.hosts import ClusterError, Tls
+from dataflow.launch.hosts import ClusterError, Tls, Unreachable
 
 Address = tuple[str, int]
 
@@ -39,8 +40,9 @@ async def connect_all(
     wait: float,
     describe: Callable[[int], str],
 ) -> dict[int, tuple[Pipe, Keys]]:
-    """Connects with all peers: a pipe and keys for each. ClusterError names who could not be reached."""
+    """Connects with all peers: a pipe and keys for each. Unreachable names who is missing."""
     connected: dict[int, tuple[Pipe, Keys]] = {}
+    reasons: dict[int, str] = {}  # why those who were there could not be connected with
     above = {peer for peer in peers if peer > me.number}
     with trio.move_on_after(wait) as patience:
         async with trio.open_nursery() as nursery:
@@ -48,13 +50,18 @@ async def connect_all(
                 await nursery.start(_listen, me, listen, above, tls, connected, nursery.cancel_scope, len(peers))
             for peer, address in peers.items():
                 if peer < me.number:
-                    nursery.start_soon(_connect, me, peer, address, tls, connected, nursery.cancel_scope, len(peers))
+                    nursery.start_soon(
+                        _connect, me, peer, address, tls, connected, reasons, nursery.cancel_scope, len(peers)
+                    )
     if len(connected) < len(peers):
         for pipe, _ in connected.values():
             await pipe.close()
-        missing = ", ".join(describe(peer) for peer in sorted(set(peers) - set(connected)))
+        missing = ", ".join(
+            describe(peer) + (f" ({reasons[peer]})" if peer in reasons else "")
+            for peer in sorted(set(peers) - set(connected))
+        )
         assert patience.cancelled_caught
-        raise ClusterError(f"not everybody is there after {wait:g} seconds: still missing {missing}")
+        raise Unreachable(f"not everybody is there after {wait:g} seconds: still missing {missing}")
     return connected
 
 
@@ -69,6 +76,7 @@ async def _connect(
     address: Address,
     tls: Tls | None,
     connected: dict[int, tuple[Pipe, Keys]],
+    reasons: dict[int, str],
     scope: trio.CancelScope,
     total: int,
 ) -> None:
@@ -86,7 +94,8 @@ async def _connect(
                 await wrapped.send_all(connector.greeting())
                 proof, keys = connector.finish(await _exactly(wrapped, ANSWER_SIZE))
                 await wrapped.send_all(proof)
-        except (OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended):
+        except (OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
+            reasons[peer] = f"it turned us away: {_reason(error)}; it says more about that on its own side"
             await trio.aclose_forcefully(stream)
             await trio.sleep(0.1)  # it was there for a moment, or turned us away and will say why
             continue
@@ -113,14 +122,19 @@ async def _listen(
     except OSError as error:
         raise ClusterError(f"cannot listen on {listen[0]}:{listen[1]}: {error}") from None
 
+    told: set[str] = set()  # they try again and again, and are told of once
+
     async def welcome(stream: trio.SocketStream) -> None:
         try:
             with trio.fail_after(_HANDSHAKE):
                 peer, wrapped, keys = await _accept(me, stream, context)
             if peer not in expected or peer in connected:
-                raise HandshakeError(f"number {peer} is not expected here, or is connected already")
+                raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
         except (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
-            print(f"turned away a connection from {_whence(stream)}: {_reason(error)}", file=sys.stderr)
+            line = f"turned away a connection from {_whence(stream)}: {_reason(error)}"
+            if line not in told:
+                told.add(line)
+                print(line, file=sys.stderr)
             await trio.aclose_forcefully(stream)
             return
         connected[peer] = (_pipe(wrapped), keys)

@@ -38,12 +38,26 @@ def encode_result(worker: int, result: Any) -> bytes:
 def encode_failure(error: BaseException) -> bytes:
     """An exception."""
     kind = type(error)
-    text = "".join(traceback.format_exception(error))
-    report = ["failure", kind.__module__, kind.__qualname__, str(error), list(getattr(error, "__notes__", [])), text]
+    message, text = _readable(_message(error)), _readable("".join(traceback.format_exception(error)))
+    notes = [_readable(str(note)) for note in getattr(error, "__notes__", [])]
+    report = ["failure", kind.__module__, kind.__qualname__, message, notes, text]
     try:
-        return codec.encode([*report, list(error.args), dict(vars(error)) | {"__notes__": None}])
-    except TypeError:
+        arguments = list(error.__reduce__()[1])  # more than args, for an OSError
+        return codec.encode([*report, arguments, dict(vars(error)) | {"__notes__": None}])
+    except Exception:
         return codec.encode([*report, None, None])
+
+
+def _readable(text: str) -> str:
+    """The same text if it is Unicode, and something like it otherwise."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its message cannot be had: {type(another).__name__})"
 
 
 def encode_lost(peer: int) -> bytes:
@@ -66,15 +80,22 @@ def decode_failure(worker: int, report: list[Any]) -> BaseException:
 
 
 def _rebuild(module: str, name: str, arguments: Any, attributes: Any) -> BaseException | None:
-    """An exception of that class with those arguments, if the class is known here. Its constructor is not called."""
+    """An exception of that class with those arguments, if the class is known here.
+
+    The constructor of a program's class is not called. What is no Exception (an exit, an interrupt) ended the worker,
+    and must not end the caller in the same way.
+    """
     if arguments is None:
         return None
     kind: Any = builtins if module == "builtins" else sys.modules.get(module)
     for part in name.split("."):
         kind = getattr(kind, part, None)
-    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return None
-    error: BaseException = kind.__new__(kind, *arguments)
-    error.args = tuple(arguments)
+    try:
+        error = kind(*arguments) if module == "builtins" else kind.__new__(kind, *arguments)
+    except Exception:
+        return None  # it wants to be made in another way
+    error.args = error.args or tuple(arguments)
     vars(error).update({key: value for key, value in attributes.items() if key != "__notes__"})
     return error

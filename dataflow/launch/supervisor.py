@@ -26,8 +26,9 @@ from typing import Any, TextIO
 import trio
 
 from dataflow import codec
-from dataflow.errors import DataflowError
-from dataflow.execute import Main, unwrap
+from dataflow.errors import WorkerFailed
+from dataflow.execute import Main, refuse_inside_a_loop
+from dataflow.groups import unwrap
 from dataflow.launch.child import Assignment, Connect, run_child, socket_links
 from dataflow.launch.lines import LineAssembler
 from dataflow.launch.report import decode_failure
@@ -85,13 +86,14 @@ class Process:
         return self.status is not None
 
     def print(self, fd: int, text: str) -> None:
-        """Passes on what the worker printed. If nobody reads it any more, says so once."""
+        """Passes on what the worker printed. If that is no longer possible (nobody reads it, the disk is full), says so
+        once."""
         stream, _ = self.outputs[fd]
         if text and not self.unheard:
             try:
-                stream.write(text)
+                _write(stream, text)
                 stream.flush()
-            except BrokenPipeError:
+            except OSError:
                 self.unheard = True
                 raise
 
@@ -102,6 +104,13 @@ class Process:
                 return stat.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
         except OSError:
             return False
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # the terminal knows fewer characters than the worker
+        stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
 
 
 def run_processes(
@@ -117,37 +126,37 @@ def run_processes(
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other.
     """
     refuse_inside_a_loop()
-    processes = fork_workers(main, args, workers, peers, settings, find_links)
+    processes: list[Process] = []
     try:
-        return trio.run(supervise, processes, workers, settings)
+        fork_workers(processes, main, args, workers, peers, settings, find_links)
+        results = trio.run(supervise, processes, workers, settings)
     except BaseExceptionGroup as group:
         error = unwrap(group)
         raise error from error.__cause__
     finally:
-        end(processes, settings.grace)
-
-
-def refuse_inside_a_loop() -> None:
-    """Forking inside a running loop would give every worker a copy of it."""
-    if trio.lowlevel.in_trio_run():
-        raise DataflowError(
-            "execute cannot start processes from inside a trio loop: call it outside, "
-            "or use `await dataflow.execute_async(...)`, whose workers share this loop"
-        )
+        unprinted = end(processes, settings.grace)
+    if unprinted is not None:
+        raise unprinted
+    return results
 
 
 # Starting
 
 
 def fork_workers(
+    processes: list[Process],
     main: Main,
     args: tuple[Any, ...],
     workers: range,
     peers: int,
     settings: Settings,
     find_links: FindLinks,
-) -> list[Process]:
-    """Forks one process per worker. Each keeps its own ends of what was made for it, and closes the rest."""
+) -> None:
+    """Forks one process per worker. Each keeps its own ends of what was made for it, and closes the rest.
+
+    Adds them to `processes` as they start, for whoever has to end them if this fails half-way. Ctrl-C has to wait: a
+    child must not take it for its own before it has settled in.
+    """
     key = secrets.token_bytes(24)
     pairs = _socket_pairs(workers)
     controls = {index: socket.socketpair() for index in workers}
@@ -155,28 +164,45 @@ def fork_workers(
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
-    processes: list[Process] = []
-    for index in workers:
-        pid = os.fork()
-        if pid == 0:
-            mine = {peer: pairs[index, peer] for peer in workers if peer != index}
-            connect = find_links(index, mine, key)
-            (_, out), (_, err) = outputs[index]
-            control = controls[index][1]
-            _close_others(controls, outputs, pairs, index)
-            assignment = Assignment(index, peers, connect, control, out, err, parent, settings.debug, settings.limit)
-            run_child(assignment, main, args)
-        prefix = f"[worker {index}] " if settings.prefix else ""
-        (out, _), (err, _) = outputs[index]
-        streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
-        processes.append(Process(index, pid, controls[index][0], streams))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for index in workers:
+            pid = os.fork()
+            if pid == 0:
+                mine = {peer: pairs[index, peer] for peer in workers if peer != index}
+                connect = find_links(index, mine, key)
+                (_, out), (_, err) = outputs[index]
+                control = controls[index][1]
+                _close_others(controls, outputs, pairs, index)
+                debug, limit = settings.debug, settings.limit
+                run_child(Assignment(index, peers, connect, control, out, err, parent, debug, limit), main, args)
+            prefix = f"[worker {index}] " if settings.prefix else ""
+            (out, _), (err, _) = outputs[index]
+            streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
+            processes.append(Process(index, pid, controls[index][0], streams))
+    finally:
+        _close_theirs(controls, outputs, pairs, {process.index for process in processes})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _close_theirs(
+    controls: dict[int, tuple[socket.socket, socket.socket]],
+    outputs: dict[int, tuple[tuple[int, int], tuple[int, int]]],
+    pairs: dict[tuple[int, int], socket.socket],
+    started: set[int],
+) -> None:
+    """In the parent: closes every end that is a worker's, and all of what was made for workers that did not start."""
     for sock in pairs.values():
         sock.close()
-    for index in workers:
-        controls[index][1].close()
-        for _, write_end in outputs[index]:
+    for index, (mine, theirs) in controls.items():
+        theirs.close()
+        if index not in started:
+            mine.close()
+    for index, ends in outputs.items():
+        for read_end, write_end in ends:
             os.close(write_end)
-    return processes
+            if index not in started:
+                os.close(read_end)
 
 
 def _socket_pairs(workers: range) -> dict[tuple[int, int], socket.socket]:
@@ -251,14 +277,28 @@ async def reach_verdict(verdict: Verdict, news: Signal, settings: Settings) -> N
 
 
 async def watch_process(process: Process, tell: Callable[[Event], None]) -> None:
-    """Hears what a worker reports, and then how its process ends."""
+    """Hears what a worker reports, and how its process ends.
+
+    Not by the end of the connection: a child that the worker has started may have a copy of it, and live on.
+    """
     process.control.setblocking(False)
     received = bytearray()
-    while chunk := await _receive(process.control):
-        received += chunk
+
+    def hear(chunk: bytes) -> None:
+        received.extend(chunk)
         while (message := _cut_message(received)) is not None:
-            tell(_event(process.index, message))
-    await _wait_exit(process)  # its end of the connection is closed: the process is about to end
+            tell(_understand(process.index, message))
+
+    async def listen() -> None:
+        while chunk := await _receive(process.control):
+            hear(chunk)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await _wait_exit(process)
+        nursery.cancel_scope.cancel()
+    while chunk := _receive_now(process.control):  # what it said last
+        hear(chunk)
     assert process.status is not None
     tell(Exited(process.index, process.status))
 
@@ -285,19 +325,30 @@ async def _receive(sock: socket.socket) -> bytes:
             return b""
 
 
-def _cut_message(received: bytearray) -> Any | None:
+def _receive_now(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(_CHUNK)
+    except OSError:
+        return b""
+
+
+def _cut_message(received: bytearray) -> bytes | None:
     """The first whole message of what a worker has sent, taken off the front."""
     if len(received) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(received)
     if len(received) < _LENGTH.size + length:
         return None
-    message = codec.decode(bytes(received[_LENGTH.size : _LENGTH.size + length]))
+    message = bytes(received[_LENGTH.size : _LENGTH.size + length])
     del received[: _LENGTH.size + length]
     return message
 
 
-def _event(worker: int, message: list[Any]) -> Event:
+def _understand(worker: int, data: bytes) -> Event:
+    try:
+        message = codec.decode(data)
+    except ValueError as error:  # a result of a class that only the worker has imported
+        return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
     kind = message[0]
     if kind == "result":
         return Returned(worker, message[1])
@@ -348,16 +399,20 @@ async def _watch_for_silence(processes: list[Process], patience: float, tell: Ca
 # Ending
 
 
-def end(processes: list[Process], grace: float) -> None:
-    """Ends every process that is left, prints what they still had to print, and closes everything."""
+def end(processes: list[Process], grace: float) -> OSError | None:
+    """Ends every process that is left, prints what they still had to print, and closes everything.
+
+    Whatever happens meanwhile, no process is left. Returns what kept the last words from being printed, if anything.
+    """
     interrupts = _hold_interrupts()
+    trouble: list[OSError] = []
     try:
         running = [process for process in processes if not process.poll()]
         for process in running:
             process.stop()
         deadline = time.monotonic() + grace
         while running and time.monotonic() < deadline:
-            _drain(running)
+            _drain(running, trouble)
             running = [process for process in running if not process.poll()]
             if running:
                 time.sleep(0.01)
@@ -366,24 +421,33 @@ def end(processes: list[Process], grace: float) -> None:
         for process in running:
             while not process.poll():
                 time.sleep(0.001)
-        _drain(processes)
+        _drain(processes, trouble)
         for process in processes:
             process.control.close()
             for fd, (_, lines) in process.outputs.items():
-                process.print(fd, lines.close())
+                _try(trouble, process.print, fd, lines.close())
                 os.close(fd)
     finally:
         interrupts()
+    return trouble[0] if trouble else None
 
 
-def _drain(processes: list[Process]) -> None:
+def _drain(processes: list[Process], trouble: list[OSError]) -> None:
     """Prints what has been printed, without waiting: a worker must not hang on a full pipe while it ends."""
     for process in processes:
         for fd in process.outputs:
             os.set_blocking(fd, False)
-            while _more(fd):
-                if not _print_some(process, fd):
-                    break
+            while _more(fd) and _try(trouble, _print_some, process, fd):
+                pass
+
+
+def _try(trouble: list[OSError], action: Callable[..., Any], *args: Any) -> Any:
+    """What the action returns; True if it could not be done, which is remembered."""
+    try:
+        return action(*args)
+    except OSError as error:
+        trouble.append(error)
+        return True
 
 
 def _more(fd: int) -> bool:

@@ -26,6 +26,8 @@ def to_batch(records: Any) -> Batch:
         return records
     if isinstance(records, str | bytes | Mapping):
         raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
+    if not isinstance(records, Iterable):
+        raise TypeError(f"send takes a list of records, not {records!r}: write send([record])")
     return list(records)
 
 

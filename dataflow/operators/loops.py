@@ -105,6 +105,8 @@ def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: An
         again, out = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
         if not (hasattr(again, "connect_loop") and hasattr(out, "leave")):
             raise ConstructionError(f"the body of iterate must return one stream, or (again, out), not {result!r}")
+        if again.scope is not scope or out.scope is not scope:
+            raise ScopeMismatch("the body of iterate must return streams of its own scope: bring others in with enter")
         again.connect_loop(loop)
         left: Stream[Any] = out.leave()
     return left

@@ -7,6 +7,8 @@ replayed once.
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
@@ -147,28 +149,51 @@ class _Player:
         )
 
 
+_MAGIC = b"megaphone-events 1\n"
+_PREFIX = struct.Struct("<II")  # length and checksum of an event
+
+
 class EventWriter:
     """Writes captured events to a binary file, one after the other; pass its `write` to capture."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._file.write(_MAGIC)
 
     def write(self, event: Event) -> None:
         """Appends one event."""
         parts = (0, event.time, event.records) if isinstance(event, Records) else (1, event.changes)
         frame = codec.encode(parts)
-        self._file.write(len(frame).to_bytes(4, "little") + frame)
+        self._file.write(_PREFIX.pack(len(frame), zlib.crc32(frame)) + frame)
 
 
 def read_events(file: BinaryIO) -> Iterator[Event]:
-    """The events that an EventWriter wrote. A file that was cut off raises after its last whole event."""
-    while header := file.read(4):
-        frame = file.read(int.from_bytes(header, "little"))
-        if len(header) < 4 or len(frame) < int.from_bytes(header, "little"):
+    """The events that an EventWriter wrote.
+
+    DataflowError for a file that is damaged or was cut off, after its last whole event.
+    """
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise DataflowError("this is not a file of captured events")
+    open_times = 1  # a stream starts with one time in its frontier, and ends with none
+    while header := file.read(_PREFIX.size):
+        if len(header) < _PREFIX.size:
             raise DataflowError("the captured file ends in the middle of an event")
-        try:
-            kind, *parts = codec.decode(frame)
-            event = Records(*parts) if kind == 0 else Frontier(*parts)
-        except (ValueError, TypeError) as error:
-            raise DataflowError(f"the captured file is damaged: {error}") from None
+        event = _read_event(file, *_PREFIX.unpack(header))
+        if isinstance(event, Frontier):
+            open_times += sum(diff for _, diff in event.changes)
         yield event
+    if open_times:
+        raise DataflowError("the captured file ends before its stream does: it was cut off, or is still being written")
+
+
+def _read_event(file: BinaryIO, size: int, checksum: int) -> Event:
+    frame = file.read(size)
+    if len(frame) < size:
+        raise DataflowError("the captured file ends in the middle of an event")
+    if zlib.crc32(frame) != checksum:
+        raise DataflowError("the captured file is damaged: a checksum is wrong")
+    try:
+        kind, *parts = codec.decode(frame)
+        return Records(*parts) if kind == 0 else Frontier(*parts)
+    except (ValueError, TypeError) as error:
+        raise DataflowError(f"the captured file is damaged: {error}") from None

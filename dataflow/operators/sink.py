@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dataflow.builder import Context, require_callable, unary
+from dataflow.builder import Context, unary
 from dataflow.capability import Capability
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.errors import ConstructionError
 from dataflow.order import Time
 from dataflow.signal import Signal
 
@@ -24,7 +25,8 @@ def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "si
     each batch until its write is done, so a probe behind a sink waits for the outside, and so does the end of the
     worker.
     """
-    require_callable(write, name, "function of a time and a batch")
+    if not callable(write):
+        raise ConstructionError(f"{name} needs a function of a time and a batch, not {write!r}")
     if inspect.iscoroutinefunction(write) or inspect.iscoroutinefunction(getattr(write, "__call__", None)):  # noqa: B004
         return unary(stream, name, lambda context: _AsyncSink(context, write).step)
 

@@ -37,9 +37,9 @@ def source(
 ) -> Stream[Any]:
     """The records of an iterable (or of what a function without arguments returns), on this worker.
 
-    `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one for an asynchronous iterable, which
-    may make us wait for the next. With `timed`, items are (time, records) pairs, each time at or after the one
-    before.
+    `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one with `every` or for an asynchronous
+    iterable, which may make us wait for the next. With `timed`, items are (time, records) pairs, each time at or
+    after the one before.
 
     `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source
     starts a new time each so many seconds, and catches up when it is late.
@@ -47,14 +47,15 @@ def source(
     items = records() if callable(records) else records
     if not isinstance(items, Iterable | AsyncIterable):
         raise ConstructionError(f"{name} needs an iterable or an asynchronous iterable, not {items!r}")
-    if ahead < 1 or (batch is not None and batch < 1) or (every is not None and every < 0):
+    counts = [ahead] if batch is None else [ahead, batch]
+    if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
     root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
     if scope.parent is not None or not (timed or isinstance(root, Integers)):
         raise ConstructionError(
             f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
         )
-    size = batch or (1 if isinstance(items, AsyncIterable) else 1024)
+    size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
     reader = _Reader(items)
     epochs = _Timed(reader) if timed else _Counted(reader, size)
 

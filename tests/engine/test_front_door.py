@@ -7,7 +7,7 @@ import dataflow.lowlevel
 
 USERS = """
     Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Scope Stream
-    TimeError Timestamp Worker execute read_events
+    TimeError Timestamp Worker execute execute_async read_events
 """
 
 AUTHORS = """

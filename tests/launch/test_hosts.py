@@ -240,7 +240,8 @@ def test_an_interrupt_on_one_host_ends_the_other(arena: Arena) -> None:
     programs[0].interrupt()
     first, second = end_all(programs)
     assert (first.status, first.err) == (130, "dataflow: interrupted\n")
-    assert second.status == 1 and "host 0" in second.message and second.seconds < SOON
+    assert second.status == 1 and second.seconds < SOON
+    assert re.search("host 0, .* is gone|worker [01] cannot be reached", second.message), second.err
 
 
 @pytest.mark.xfail(reason="the supervisor writes to its standard output and waits: nobody hears from it meanwhile")
@@ -280,7 +281,7 @@ def test_another_secret(arena: Arena) -> None:
     hosts.write("other", "fedcba9876543210")
     first, second = hosts.start(0, wait="2"), hosts.start(1, wait="2", secret="other")
     ended = second.end()
-    assert ended.status != 0 and "does not know the secret" in ended.err
+    assert ended.status != 0 and re.search("does not know (the|our) secret", ended.err)
     ended = first.end()
     assert ended.status != 0 and "worker 1" in ended.err
 
@@ -293,7 +294,7 @@ def test_hosts_that_were_started_differently(arena: Arena, difference: str) -> N
     first, second = hosts.start(0, wait="2"), hosts.start(1, wait="2", **options)
     told = ""
     for ended in end_all([first, second]):
-        assert ended.status == 2 and ended.out == ""
+        assert ended.status in (1, 2) and ended.out == ""
         assert len(ended.err.splitlines()) < 12, f"not one clear message:\n{ended.err}"
         told += ended.err
     assert "another computation: compare the host files and --workers" in told
@@ -309,7 +310,7 @@ def test_hosts_that_build_different_dataflows_are_both_told(arena: Arena) -> Non
 
 def test_a_host_that_never_comes(arena: Arena) -> None:
     ended = Hosts(arena, 2).start(0, wait="1").end()
-    assert ended.status == 2 and ended.seconds < SOON
+    assert ended.status in (1, 2) and ended.seconds < SOON
     assert "after 1 seconds: still missing" in ended.message
     assert "host 1" in ended.message or "worker 2, worker 3" in ended.message
 
