@@ -20,7 +20,7 @@ from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import PeerLost
 from dataflow.signal import Signal
 
-_FRAME = 1 << 20  # messages that weigh more than this together go in several frames
+_FRAME = 1 << 22  # messages that weigh more than this together go in several frames
 
 
 class Link:

@@ -12,5 +12,5 @@ from tests.programs.running import Executed
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_in_processes(program: str) -> None:
     with failsafe(60):
-        for seed, workers in enumerate((2, 3, 4, 4), start=300):
+        for seed, workers in enumerate((2, 3, 4), start=300):
             check_program(program, Executed(workers, debug=seed % 5 == 0, in_process=False), seed)

@@ -15,7 +15,7 @@ from dataflow.comm.rows import decode_rows, encode_rows
 from tests.comm.values import Access, Bid, Checked, Color, Empty, Frozen, Kind, Level, Pair, Planet, same
 
 repeatable = settings(
-    derandomize=True, deadline=None, database=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
+    derandomize=True, deadline=None, database=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
 )
 
 numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=True) | st.booleans() | st.none()

@@ -55,7 +55,7 @@ def test_a_normal_end(arena: Arena) -> None:
 # ------------------------------------------------------------------------------------------------------ killed workers
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_worker_is_killed_at_a_random_moment(arena: Arena, seed: int) -> None:
     chance = Random(seed)
     program = arena.script(RUN)
