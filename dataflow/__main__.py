@@ -15,7 +15,7 @@ from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.errors import DataflowError
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
-from dataflow.launch.hosts import Cluster, ClusterError, Tls, parse_hosts
+from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
 
@@ -169,12 +169,14 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
         if not (options.cert and options.key and options.ca):
             raise UsageError("TLS needs --cert, --key and --ca, all three")
         tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
+    hosts = parse_hosts(_readable(options.hosts).read_bytes().decode("utf-8", "backslashreplace"))
+    mine = hosts[options.process][0] if 0 <= options.process < len(hosts) else "127.0.0.1"
     return Cluster(
-        parse_hosts(_readable(options.hosts).read_bytes().decode("utf-8", "backslashreplace")),
+        hosts,
         options.process,
         options.workers,
         _read_secret(options.secret),
-        options.listen or "127.0.0.1",
+        options.listen or (mine if is_loopback(mine) else "127.0.0.1"),
         tls,
         options.wait,
     )

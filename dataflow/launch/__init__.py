@@ -3,6 +3,9 @@
 - `child`: what a worker's process does from fork to exit.
 - `report`: what a worker tells its supervisor: results, and exceptions that can be raised again.
 - `verdict`: who is at fault when something goes wrong. Pure.
-- `supervisor`: the parent: starts workers, prints what they print, collects results, ends them.
-- `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `tls`: certificates.
+- `process`: a worker's process as its parent sees it. `starting`: forking them. `ending`: ending them, whatever
+  happened.
+- `supervisor`: the parent: watches workers, prints what they print, collects results.
+- `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
+  hosts, which keep an eye on each other. `lines`: whole lines out of pieces of output.
 """

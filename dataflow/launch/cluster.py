@@ -7,6 +7,7 @@ not that it works hard.
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -22,15 +23,12 @@ from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, check_main, refuse_inside_a_loop
 from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, direction_key
+from dataflow.launch.ending import end
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
-from dataflow.launch.supervisor import (
-    Process,
-    Settings,
-    end,
-    fork_workers,
-    supervise,
-)
+from dataflow.launch.process import Process, Settings
+from dataflow.launch.starting import fork_workers
+from dataflow.launch.supervisor import supervise
 from dataflow.signal import Signal
 
 
@@ -86,7 +84,7 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
             results.update(await supervise(processes, cluster.local, settings))
         except Exception as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-            await others.tell_all(["failed", _blame(cause)])
+            await others.tell_all(["failed", _blame(cause)], last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
                 await others.started.wait()
             raise
@@ -140,12 +138,15 @@ class _Others:
             await self.tell_all(message)
         self.started.set()
 
-    async def tell_all(self, message: list[Any]) -> None:
-        """Says something to all of them. One that cannot be told is gone, which its own listener will find out."""
+    async def tell_all(self, message: list[Any], last: bool = False) -> None:
+        """Says something to all of them. One that cannot be told is gone, which its own listener will find out.
+
+        Only what is said `last` is cut short after a while: half a message would make the connection useless.
+        """
         if len(self._links) < len(self._cluster.hosts) - 1:
             self._unsaid.append(message)
             return
-        with trio.move_on_after(self._patience):
+        with trio.move_on_after(self._patience if last else math.inf):
             for link in self._links.values():
                 await link.say(message)
 
@@ -157,7 +158,7 @@ class _Others:
 
     async def say_goodbye(self) -> None:
         """Says goodbye and waits for theirs: closing a connection with bytes unread may destroy what they were sent."""
-        await self.tell_all(["goodbye"])
+        await self.tell_all(["goodbye"], last=True)
         with trio.move_on_after(self._patience):
             while len(self._gone) < len(self._links):
                 await self._news.wait()
@@ -194,7 +195,7 @@ class _Others:
 
     async def _give_up(self, why: str) -> NoReturn:
         """Ends this host because of another, and says so first: the rest must not take us for the one that is gone."""
-        await self.tell_all(["failed", why])
+        await self.tell_all(["failed", why], last=True)
         raise WorkerFailed(why)
 
 

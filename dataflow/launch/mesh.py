@@ -143,7 +143,12 @@ async def _listen(
     async def accept(listener: trio.SocketListener) -> None:
         async with listener:
             while True:  # not trio.serve_listeners, which would close each stream when it has been welcomed
-                nursery.start_soon(welcome, await listener.accept())
+                try:
+                    stream = await listener.accept()
+                except OSError:  # gone before we looked, or too many files are open: the next may do better
+                    await trio.sleep(0.1)
+                    continue
+                nursery.start_soon(welcome, stream)
 
     task_status.started()
     async with trio.open_nursery() as nursery:

@@ -1,0 +1,93 @@
+"""A worker's process, as its supervisor sees it; and how workers are run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from dataflow.launch.lines import LineAssembler
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How workers are run. Times are in seconds."""
+
+    debug: bool = False
+    limit: int = 64 << 20  # bytes of data on their way from one worker, see dataflow.comm.flow
+    prefix: bool = False  # whether printed lines say which worker printed them
+    grace: float = 2.0  # how long workers may take to end when told to
+    patience: float = 5.0  # how long a worker may be stopped, or a host silent, before it is given up
+
+
+@dataclass
+class Process:
+    """One worker's process, as its supervisor sees it."""
+
+    index: int
+    pid: int
+    control: socket.socket
+    outputs: dict[int, tuple[TextIO, LineAssembler]] = field(default_factory=dict)  # by file descriptor
+    status: int | None = None
+    unheard: bool = False  # whether the reader of what it prints is gone
+
+    def stop(self) -> None:
+        """Asks the worker to end."""
+        try:
+            self.control.send(b"x", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError:
+            return  # it has ended already
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def poll(self) -> bool:
+        """Whether the process has ended (and been reaped)."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status is not None
+
+    def print(self, fd: int, text: str) -> None:
+        """Passes on what the worker printed. If that is no longer possible (nobody reads it, the disk is full), says so
+        once."""
+        stream, _ = self.outputs[fd]
+        if text and not self.unheard:
+            try:
+                _write(stream, text)
+                stream.flush()
+            except OSError:
+                self.unheard = True
+                raise
+
+    def print_some(self, fd: int) -> bool:
+        """Prints what can be read without waiting; False at the end."""
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        _, lines = self.outputs[fd]
+        self.print(fd, lines.feed(chunk) if chunk else lines.close())
+        return bool(chunk)
+
+    def stopped(self) -> bool:
+        """Whether the process is stopped by a signal (SIGSTOP), where the system tells."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as stat:
+                return stat.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+        except OSError:
+            return False
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # the terminal knows fewer characters than the worker
+        stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))

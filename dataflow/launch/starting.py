@@ -1,0 +1,117 @@
+"""Forking workers: each keeps its own ends of what was made for it, and closes the rest."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dataflow.execute import Main
+from dataflow.launch.child import Assignment, Connect, run_child
+from dataflow.launch.lines import LineAssembler
+from dataflow.launch.process import Process, Settings
+
+FindLinks = Callable[[int, dict[int, socket.socket], bytes], Connect]
+"""(index, sockets to the others on this host, key for those): how a worker gets its links."""
+
+_BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
+
+
+def fork_workers(
+    processes: list[Process],
+    main: Main,
+    args: tuple[Any, ...],
+    workers: range,
+    peers: int,
+    settings: Settings,
+    find_links: FindLinks,
+) -> None:
+    """Forks one process per worker. Each keeps its own ends of what was made for it, and closes the rest.
+
+    Adds them to `processes` as they start, for whoever has to end them if this fails half-way. Ctrl-C has to wait: a
+    child must not take it for its own before it has settled in.
+    """
+    key = secrets.token_bytes(24)
+    pairs = _socket_pairs(workers)
+    controls = {index: socket.socketpair() for index in workers}
+    outputs = {index: (os.pipe(), os.pipe()) for index in workers}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for index in workers:
+            pid = os.fork()
+            if pid == 0:
+                mine = {peer: pairs[index, peer] for peer in workers if peer != index}
+                connect = find_links(index, mine, key)
+                (_, out), (_, err) = outputs[index]
+                control = controls[index][1]
+                _close_others(controls, outputs, pairs, index)
+                debug, limit = settings.debug, settings.limit
+                run_child(Assignment(index, peers, connect, control, out, err, parent, debug, limit), main, args)
+            prefix = f"[worker {index}] " if settings.prefix else ""
+            (out, _), (err, _) = outputs[index]
+            streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
+            processes.append(Process(index, pid, controls[index][0], streams))
+    finally:
+        _close_theirs(controls, outputs, pairs, {process.index for process in processes})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _close_theirs(
+    controls: dict[int, tuple[socket.socket, socket.socket]],
+    outputs: dict[int, tuple[tuple[int, int], tuple[int, int]]],
+    pairs: dict[tuple[int, int], socket.socket],
+    started: set[int],
+) -> None:
+    """In the parent: closes every end that is a worker's, and all of what was made for workers that did not start."""
+    for sock in pairs.values():
+        sock.close()
+    for index, (mine, theirs) in controls.items():
+        theirs.close()
+        if index not in started:
+            mine.close()
+    for index, ends in outputs.items():
+        for read_end, write_end in ends:
+            os.close(write_end)
+            if index not in started:
+                os.close(read_end)
+
+
+def _socket_pairs(workers: range) -> dict[tuple[int, int], socket.socket]:
+    """For each two workers a pair of connected sockets: (a, b) is a's end of the connection to b."""
+    pairs = {}
+    for a in workers:
+        for b in workers:
+            if a < b:
+                pairs[a, b], pairs[b, a] = socket.socketpair()
+    for sock in pairs.values():
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+    return pairs
+
+
+def _close_others(
+    controls: dict[int, tuple[socket.socket, socket.socket]],
+    outputs: dict[int, tuple[tuple[int, int], tuple[int, int]]],
+    pairs: dict[tuple[int, int], socket.socket],
+    index: int,
+) -> None:
+    """In a worker's process: closes every end that is not its own, or nobody would ever see an end of anything."""
+    for other, (parents, childs) in controls.items():
+        parents.close()
+        if other != index:
+            childs.close()
+    for other, ends in outputs.items():
+        for read_end, write_end in ends:
+            os.close(read_end)
+            if other != index:
+                os.close(write_end)
+    for (owner, _), sock in pairs.items():
+        if owner != index:
+            sock.close()
