@@ -143,7 +143,7 @@ class Dataflow:
             error.add_note(self.where(operator))
             raise
         for port in operator.inputs:
-            port.expire()
+            port.message.live = False  # the step is over, and with it the right that came with its last message
         if operator.owed and not operator.queued:
             self._settle_debts(operator)
 

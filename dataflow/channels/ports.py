@@ -37,11 +37,11 @@ class InputPort:
         self.domain = domain
         self.index = -1  # of its location, once the graph is frozen
         self.queue: deque[tuple[Time, Batch]] = deque()
-        self._message = MessageCapability(self)
+        self.message = MessageCapability(self)  # of the message that is being taken
 
     def __iter__(self) -> Iterator[tuple[MessageCapability, Batch]]:
         """Takes the queued messages: (capability, batch) each. The capability is good until the next one is taken."""
-        queue, message, index = self.queue, self._message, self.index
+        queue, message, index = self.queue, self.message, self.index
         counts = self.operator.dataflow.outbox.pending.counts
         try:
             while queue:
@@ -57,10 +57,6 @@ class InputPort:
                 yield message, batch
         finally:
             message.live = False
-
-    def expire(self) -> None:
-        """The step is over, and with it the right that came with its last message."""
-        self._message.live = False
 
     @property
     def frontier(self) -> Antichain:
@@ -127,13 +123,22 @@ class OutputPort:
                     "keep a capability for the earlier time for as long as it is needed"
                 )
             time = at
-        if not hasattr(batch, "__len__"):
-            raise TypeError(f"{self.operator.label} must give a list of records, not {batch!r}")
-        if len(batch):
-            # A key function may raise: then nobody gets the batch, and whoever catches that may go on.
-            prepared = [channel.prepare(batch) for channel in self._channels]
-            for channel, parts in zip(self._channels, prepared, strict=True):
-                channel.push(time, parts)
+        try:
+            size = len(batch)
+        except TypeError:
+            raise TypeError(f"{self.operator.label} must give a list of records, not {batch!r}") from None
+        if size:
+            self._send(time, batch)
+
+    def _send(self, time: Time, batch: Batch) -> None:
+        """To all channels or, if a key function raises, to none: whoever catches that may go on."""
+        channels = self._channels
+        if len(channels) == 1:
+            channels[0].push(time, channels[0].prepare(batch))
+            return
+        prepared = [channel.prepare(batch) for channel in channels]
+        for channel, parts in zip(channels, prepared, strict=True):
+            channel.push(time, parts)
 
     def time_from(self, number: int, time: Time) -> Time:
         """The least time at which a message taken at `time` from input `number` allows sending here."""
