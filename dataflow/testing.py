@@ -214,6 +214,9 @@ class _Network:
     def flush(self) -> None:
         """Nothing is kept."""
 
+    def poll(self) -> None:
+        """The scheduler delivers."""
+
     def waiting(self) -> list[Turn]:
         """The lanes on which something could arrive."""
         return [label for label, (_, lane) in self._lanes.items() if lane]

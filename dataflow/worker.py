@@ -250,6 +250,8 @@ class Worker:
         """A turn in main's task. What an operator raises is not main's to catch: the pump raises it, and all ends."""
         try:
             self.turn()
+            if self.transport is not None and not self._failed:
+                self.transport.poll()
         except Exception as error:
             self._failure = error
             self.signal.set()

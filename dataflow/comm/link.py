@@ -139,6 +139,16 @@ class Link:
                 self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
                 receive(messages)
 
+    def read_now(self) -> list[AnyMessage]:
+        """The messages that have arrived already; an end of the connection is left to the reading task."""
+        try:
+            count = self._pipe.try_receive_into(self._decoder.buffer())
+        except OSError:
+            return []
+        messages = self._decode(count) if count else []
+        self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
+        return messages
+
     def _decode(self, count: int) -> list[AnyMessage]:
         """The messages that so many more bytes complete; FrameError names the peer."""
         try:
@@ -156,7 +166,7 @@ class Link:
                 count = self._pipe.try_receive_into(decoder.buffer())
                 if count is not None:
                     return count
-            return await self._pipe.receive_into(decoder.buffer())
+            return await self._pipe.receive_into(decoder.buffer)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
@@ -21,8 +21,11 @@ class Pipe(Protocol):
     async def send_some(self, pieces: Sequence[Piece]) -> int:
         """Waits until something can be sent, and sends that; how many bytes that were."""
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        """Waits for bytes and puts them into the buffer; how many, or 0 at the end. Always a checkpoint."""
+    async def receive_into(self, buffer: Callable[[], memoryview]) -> int:
+        """Waits for bytes and puts them into the buffer; how many, or 0 at the end. Always a checkpoint.
+
+        The buffer is asked for when the bytes are there: somebody else may have received some in the meantime.
+        """
 
     def try_receive_into(self, buffer: memoryview) -> int | None:
         """The same without waiting; None if there are none now."""
@@ -53,11 +56,11 @@ class SocketPipe:
             if sent:
                 return sent
 
-    async def receive_into(self, buffer: memoryview) -> int:
+    async def receive_into(self, buffer: Callable[[], memoryview]) -> int:
         """Waits for bytes."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
-            count = self.try_receive_into(buffer)
+            count = self.try_receive_into(buffer())
             if count is not None:
                 return count
 
@@ -98,10 +101,10 @@ class StreamPipe:
         await self._stream.send_all(together)
         return len(together)
 
-    async def receive_into(self, buffer: memoryview) -> int:
+    async def receive_into(self, buffer: Callable[[], memoryview]) -> int:
         """Waits for bytes."""
-        data = await self._stream.receive_some(len(buffer))
-        buffer[: len(data)] = data
+        data = await self._stream.receive_some(len(buffer()))
+        buffer()[: len(data)] = data
         return len(data)
 
     def try_receive_into(self, buffer: memoryview) -> int | None:

@@ -34,6 +34,9 @@ class Transport(Protocol):
     def flush(self) -> None:
         """Lets go of everything that was sent."""
 
+    def poll(self) -> None:
+        """Receives what has arrived already, for somebody who is about to wait for it."""
+
 
 class InProcess:
     """Workers of one trio loop: a message is put into the receiver's mailbox as it is, without copying."""
@@ -47,6 +50,9 @@ class InProcess:
 
     def flush(self) -> None:
         """Nothing is kept."""
+
+    def poll(self) -> None:
+        """What has arrived is in the mailbox."""
 
 
 class Linked:
@@ -69,6 +75,13 @@ class Linked:
             self._posted = False
             for link in self._links.values():
                 link.flush()
+
+    def poll(self) -> None:
+        """Receives what has arrived already: on a busy machine the answer to what was just sent."""
+        for link in self._links.values():
+            messages = link.read_now()
+            if messages:
+                self._receive(messages)
 
     def start(self, nursery: trio.Nursery) -> None:
         """Starts the tasks of all links. What they raise ends the worker."""

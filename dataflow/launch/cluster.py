@@ -223,7 +223,7 @@ class _ControlLink:
         """Waits for a value; None if the connection has ended."""
         while (frame := self._decoder.take()) is None:
             try:
-                count = await self._pipe.receive_into(self._decoder.buffer())
+                count = await self._pipe.receive_into(self._decoder.buffer)
             except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
                 return None
             if not count:
