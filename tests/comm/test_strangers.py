@@ -52,9 +52,9 @@ def test_both_ends_agree_on_who_they_are_and_on_keys() -> None:
 @pytest.mark.parametrize(
     ("listener", "message"),
     [
-        (replace(LISTENER, secret=b"another secret"), r"does not know (the|our) secret"),
+        (replace(LISTENER, secret=b"another secret"), r"does not know the secret"),
         (replace(LISTENER, cluster=cluster_digest("another")), "another computation"),
-        (replace(LISTENER, number=5), r"looks for (number|worker) 0, and this is (number|worker) 5"),
+        (replace(LISTENER, number=5), r"looks for worker 0, and this is worker 5"),
     ],
 )
 def test_ends_that_do_not_fit(listener: Identity, message: str) -> None:
@@ -95,7 +95,7 @@ def test_a_proof_is_good_for_one_connection() -> None:
     proof, _ = connector.finish(listener.answer(connector.greeting()))
     again = Listener(LISTENER)
     again.answer(connector.greeting())  # the greeting may be replayed; the proof may not
-    with pytest.raises(HandshakeError, match=r"1 does not know (the|our) secret"):
+    with pytest.raises(HandshakeError, match=r"1 does not know the secret"):
         again.finish(proof)
 
 

@@ -279,7 +279,7 @@ def test_another_secret(arena: Arena) -> None:
     hosts.write("other", "fedcba9876543210")
     first, second = hosts.start(0, wait="2"), hosts.start(1, wait="2", secret="other")
     ended = second.end()
-    assert ended.status != 0 and re.search("does not know (the|our) secret", ended.err)
+    assert ended.status != 0 and re.search("does not know the secret", ended.err)
     ended = first.end()
     assert ended.status != 0 and "worker 1" in ended.err
 
@@ -292,7 +292,7 @@ def test_hosts_that_were_started_differently(arena: Arena, difference: str) -> N
     first, second = hosts.start(0, wait="2"), hosts.start(1, wait="2", **options)
     told = ""
     for ended in end_all([first, second]):
-        assert ended.status in (1, 2) and ended.out == ""
+        assert ended.status == 1 and ended.out == ""
         assert len(ended.err.splitlines()) < 12, f"not one clear message:\n{ended.err}"
         told += ended.err
     assert "another computation: compare the host files and --workers" in told
@@ -308,7 +308,7 @@ def test_hosts_that_build_different_dataflows_are_both_told(arena: Arena) -> Non
 
 def test_a_host_that_never_comes(arena: Arena) -> None:
     ended = Hosts(arena, 2).start(0, wait="1").end()
-    assert ended.status in (1, 2) and ended.seconds < SOON
+    assert ended.status == 1 and ended.seconds < SOON
     assert "after 1 seconds: still missing" in ended.message
     assert "host 1" in ended.message or "worker 2, worker 3" in ended.message
 
