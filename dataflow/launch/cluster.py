@@ -20,33 +20,24 @@ from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe, SocketPipe
 from dataflow.errors import WorkerFailed
-from dataflow.execute import Main, check_main, refuse_inside_a_loop
+from dataflow.execute import Main, check_main
 from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, direction_key
-from dataflow.launch.ending import end
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.process import Process, Settings
-from dataflow.launch.starting import fork_workers
-from dataflow.launch.supervisor import supervise
+from dataflow.launch.supervisor import run_processes, supervise
 from dataflow.signal import Signal
 
 
 def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: Settings) -> list[Any]:
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
-    refuse_inside_a_loop()
-    processes: list[Process] = []
-    try:
-        fork_workers(processes, main, args, cluster.local, cluster.peers, settings, mesh_links(cluster))
-        results = trio.run(_supervise_host, processes, cluster, settings)
-    except BaseExceptionGroup as group:
-        error = unwrap(group)
-        raise error from error.__cause__
-    finally:
-        unprinted = end(processes, settings.grace)
-    if unprinted is not None:
-        raise unprinted
+
+    async def watch(processes: list[Process], _: range, settings: Settings) -> dict[int, Any]:
+        return await _supervise_host(processes, cluster, settings)
+
+    results = run_processes(main, args, cluster.local, cluster.peers, settings, mesh_links(cluster), watch)
     return [results[worker] for worker in range(cluster.peers)]
 
 

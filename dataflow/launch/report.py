@@ -44,7 +44,7 @@ def encode_failure(error: BaseException) -> bytes:
     try:
         arguments = list(error.__reduce__()[1])  # more than args, for an OSError
         return codec.encode([*report, arguments, dict(vars(error)) | {"__notes__": None}])
-    except Exception:
+    except Exception:  # its arguments cannot travel; its name, message, notes and traceback do, so nothing is hidden
         return codec.encode([*report, None, None])
 
 
@@ -95,7 +95,7 @@ def _rebuild(module: str, name: str, arguments: Any, attributes: Any) -> BaseExc
     try:
         error = kind(*arguments) if module == "builtins" else kind.__new__(kind, *arguments)
     except Exception:
-        return None  # it wants to be made in another way
+        return None  # it wants to be made in another way: the caller raises WorkerFailed with its text
     error.args = error.args or tuple(arguments)
     vars(error).update({key: value for key, value in attributes.items() if key != "__notes__"})
     return error

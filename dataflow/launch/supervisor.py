@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -34,6 +34,8 @@ from dataflow.signal import Signal
 
 __all__ = ["Settings", "run_processes", "supervise"]
 
+Watch = Callable[[list[Process], range, Settings], Awaitable[dict[int, Any]]]
+
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 16
 
@@ -45,16 +47,18 @@ def run_processes(
     peers: int,
     settings: Settings,
     find_links: FindLinks = socket_links,
+    watch: Watch | None = None,
 ) -> dict[int, Any]:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
-    `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other.
+    `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
+    `watch` waits for their results in place of `supervise`.
     """
     refuse_inside_a_loop()
     processes: list[Process] = []
     try:
         fork_workers(processes, main, args, workers, peers, settings, find_links)
-        results = trio.run(supervise, processes, workers, settings)
+        results: dict[int, Any] = trio.run(watch or supervise, processes, workers, settings)
     except BaseExceptionGroup as group:
         error = unwrap(group)
         raise error from error.__cause__
