@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataflow import builder
 from dataflow.channels.pact import Pact
+from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
 from dataflow.operators import keyed, loops, probe, replay, rows, sink, timing
 from dataflow.order import Time
@@ -158,6 +159,13 @@ class Stream(Generic[D]):
     def capture(self, into: Callable[[Any], Any], name: str = "capture") -> Stream[D]:
         """Calls `into(event)` with everything that happens on the stream, for Scope.replay; passes the records on."""
         return replay.capture(self, into, name)
+
+    # Columns
+
+    @property
+    def columns(self) -> ColumnOperators:
+        """The operators on batches of columns: `stream.columns.filter(...)`; see dataflow.columns.operators."""
+        return ColumnOperators(self)
 
     # For operator authors
 

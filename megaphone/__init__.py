@@ -14,20 +14,38 @@ ordinary stream: as of its time, a bin lives at a worker.
 So far state is rows of Python objects. Columns, compiled folds, byte budgets and statistics are to come.
 """
 
-from megaphone.control import Assign, ControlError, Move
+from typing import TYPE_CHECKING, Any
+
+from megaphone.control import Assign, ControlError, Move, Moves
 from megaphone.controller import Controller
-from megaphone.operators import binary, state_machine, unary
+from megaphone.operators import binary, dense, state_machine, unary
 from megaphone.strategies import all_at_once, batched, fluid, matched
+
+if TYPE_CHECKING:
+    from dataflow.columns.fold import fold
+
+
+def __getattr__(name: str) -> Any:
+    """`fold`, which compiles, is imported when it is first asked for."""
+    if name == "fold":
+        from dataflow.columns.fold import fold
+
+        return fold
+    raise AttributeError(f"module 'megaphone' has no attribute {name!r}")
+
 
 __all__ = [
     "Assign",
     "ControlError",
     "Controller",
     "Move",
+    "Moves",
     "all_at_once",
     "batched",
     "binary",
+    "dense",
     "fluid",
+    "fold",
     "matched",
     "state_machine",
     "unary",

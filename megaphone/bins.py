@@ -5,8 +5,11 @@ A bin that nobody has written to does not exist: 2^20 bins cost nothing until th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dataflow import codec
 from dataflow.lowlevel import TotalAntichain
@@ -91,6 +94,15 @@ class RowBins:
             return codec.encode([has_state, state, list(self._pending.get(number, {}).items())])
         except TypeError as error:
             raise UnmovableState(f"bin {number}{_culprit(state)} cannot move: {error}") from None
+
+    def sizes(self, bins: int) -> NDArray[np.int64]:
+        """About how many bytes each bin has: 64 for every entry of a dictionary and for every pending record."""
+        sizes = np.zeros(bins, np.int64)
+        for number, state in self._states.items():
+            sizes[number] = 64 * (len(state) if isinstance(state, Sized) else 1)
+        for number, times in self._pending.items():
+            sizes[number] += 64 * sum(map(len, times.values()))
+        return sizes
 
     @property
     def numbers(self) -> set[int]:

@@ -11,29 +11,36 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from megaphone.control import Assign, Update
+import numpy as np
+from numpy.typing import NDArray
 
-Table = tuple[int, ...]  # by bin, the worker
+from megaphone.control import Assign, Move, Update
+
+Table = NDArray[np.uint32]
+"""By bin, the worker. Never changed once it is made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Migration:
     """What moves at a time: bins with where they are and where they go."""
 
     time: int
-    moves: tuple[tuple[int, int, int], ...]  # (bin, from, to)
+    bins: NDArray[Any]
+    origins: NDArray[Any]
+    destinations: NDArray[Any]
 
 
 class Configurations:
     """The history of an operator's configuration, as far as anybody can still ask for it.
 
-    Costs: `at` O(log of the history), `finalise` O(bins) for each time that becomes final, `accept` O(1).
+    Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Table) -> None:
+    def __init__(self, initial: Any) -> None:
         self._times: list[int] = []  # invariant: ascending; _tables[i + 1] holds from _times[i] on
-        self._tables: list[Table] = [initial]
+        self._tables: list[Table] = [np.asarray(initial, np.uint32)]
         self._pending: dict[int, list[Update]] = {}
 
     def accept(self, time: int, updates: list[Update]) -> bool:
@@ -52,8 +59,8 @@ class Configurations:
             new = _apply(old, self._pending.pop(time))
             self._times.append(time)
             self._tables.append(new)
-            moves = tuple((b, a, z) for b, (a, z) in enumerate(zip(old, new, strict=True)) if a != z)
-            migrations.append(Migration(time, moves))
+            bins = np.flatnonzero(old != new)
+            migrations.append(Migration(time, bins, old[bins], new[bins]))
         return migrations
 
     def at(self, time: int) -> Table:
@@ -81,13 +88,22 @@ class Configurations:
 
 
 def _apply(table: Table, updates: list[Update]) -> Table:
-    """A map first, then single moves; of several for one bin the greatest worker."""
-    maps = [update.workers for update in updates if isinstance(update, Assign)]
-    result = list(map(max, zip(*maps, strict=True))) if maps else list(table)
-    moved: dict[int, int] = {}
-    for update in updates:
-        if not isinstance(update, Assign):
-            moved[update.bin] = max(update.worker, moved.get(update.bin, -1))
-    for number, worker in moved.items():
-        result[number] = worker
-    return tuple(result)
+    """Maps first, then moves; of several for one bin the greatest worker."""
+    maps = [np.asarray(update.workers, np.uint32) for update in updates if isinstance(update, Assign)]
+    result: Table = np.maximum.reduce(maps) if maps else table.copy()
+    bins = [
+        np.asarray(update.bin if isinstance(update, Move) else update.bins).reshape(-1)
+        for update in updates
+        if not isinstance(update, Assign)
+    ]
+    if bins:
+        workers = [
+            np.asarray(u.worker if isinstance(u, Move) else u.workers).reshape(-1)
+            for u in updates
+            if not isinstance(u, Assign)
+        ]
+        chosen = np.full(len(table), -1, np.int64)
+        np.maximum.at(chosen, np.concatenate(bins), np.concatenate(workers))
+        moved = chosen >= 0
+        result[moved] = chosen[moved]
+    return result

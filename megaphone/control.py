@@ -1,7 +1,7 @@
 """What is said on the control stream, and what may not be.
 
-An update takes effect at the time at which it is sent. `Move` sends one bin to a worker; `Assign` says where every
-bin is.
+An update takes effect at the time at which it is sent. `Move` sends one bin to a worker, `Moves` many; `Assign` says
+where every bin is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dataflow import DataflowError
 
@@ -34,18 +37,51 @@ class Assign:
     workers: tuple[int, ...]
 
 
-Update: TypeAlias = Move | Assign
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """Many moves in one: as of the time at which this is sent, bin `bins[i]` lives at `workers[i]`. Arrays."""
+
+    bins: NDArray[Any]
+    workers: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.bins)
+
+    def __repr__(self) -> str:
+        return f"Moves({list(zip(self.bins.tolist(), self.workers.tolist(), strict=True))})"
+
+
+Update: TypeAlias = Move | Moves | Assign
 
 
 def check_update(update: Any, bins: int, peers: int) -> Update:
     """The update in its normal form; ControlError says what is wrong with it."""
     if isinstance(update, Move):
         return Move(_within(update.bin, bins, "bin"), _within(update.worker, peers, "worker"))
+    if isinstance(update, Moves):
+        return _check_moves(update, bins, peers)
     if isinstance(update, Assign):
         if len(update.workers) != bins:
             raise ControlError(f"a map of {len(update.workers)} bins, and the operator has {bins}")
-        return Assign(tuple(_within(worker, peers, "worker") for worker in update.workers))
+        return Assign(tuple(_all_within(update.workers, peers, "worker").tolist()))
     raise ControlError(f"{update!r} is not a configuration update: send Move(bin, worker) or Assign(workers)")
+
+
+def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:
+    if len(moves.bins) != len(moves.workers):
+        raise ControlError(f"moves of {len(moves.bins)} bins to {len(moves.workers)} workers: one worker for each bin")
+    return Moves(_all_within(moves.bins, bins, "bin"), _all_within(moves.workers, peers, "worker"))
+
+
+def _all_within(values: Any, end: int, what: str) -> NDArray[Any]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size):
+        odd = next((value for value in np.ravel(numbers).tolist() if type(value) is not int), values)
+        raise ControlError(f"{odd!r} is not the number of a {what}")
+    outside = numbers[(numbers < 0) | (numbers >= end)]
+    if outside.size:
+        raise ControlError(f"there is no {what} {int(outside[0])}: there are {end}, from 0 to {end - 1}")
+    return numbers.astype(np.int64)
 
 
 def _within(value: Any, end: int, what: str) -> int:

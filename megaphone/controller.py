@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from dataflow import InputHandle, Stream
 from dataflow.order import Time
-from megaphone.control import ControlError, Move, check_update
-from megaphone.operators import Migratable
+from megaphone.assembly import Migratable
+from megaphone.control import Assign, ControlError, Move, Moves, check_update
+from megaphone.statistics import Statistics
 from megaphone.strategies import Strategy, all_at_once
 
 
@@ -28,7 +32,7 @@ class Controller:
     migration.
 
     `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
-    sends the next one.
+    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told.
     """
 
     def __init__(self, control: InputHandle, stream: Stream[Any]) -> None:
@@ -36,56 +40,74 @@ class Controller:
             raise TypeError("a controller needs the stream that a migratable operator returned, as it returned it")
         self._control = control
         self._operator = stream.handle
-        self._steps: list[list[Move]] = []
-        self._next = 0
-        self._under_way: Time | None = None  # the time of the step that is not complete
-        self._gap = 0
+        self._strategy = all_at_once()
+        self._waiting: deque[list[Move]] = deque()  # steps that have not begun
+        self._moving: list[Move] = []  # the step that is not complete
+        self._under_way: Time | None = None  # its time
+        self._progress = Progress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
 
     @property
     def configuration(self) -> tuple[int, ...]:
         """Where each bin is, as far as that is final."""
-        return self._operator.configuration
+        return tuple(self._operator.configuration.tolist())
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was last heard of each bin, on whichever worker it is."""
+        return self._operator.statistics
 
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return self._under_way is not None or self._next < len(self._steps)
+        return self._under_way is not None or bool(self._waiting)
 
     @property
     def progress(self) -> Progress:
         """How far the last migration has come."""
-        done = self._next - (self._under_way is not None)
-        moved = sum(map(len, self._steps[:done]))
-        return Progress(done, len(self._steps), moved, sum(map(len, self._steps)))
+        return self._progress
 
     def migrate(self, to: Sequence[int], strategy: Strategy | None = None) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense."""
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
         operator = self._operator
-        if len(to) != operator.bins:
-            raise ControlError(f"a map of {len(to)} bins, and the operator has {operator.bins}")
-        target = [int(worker) for worker in to]
-        for number, worker in enumerate(target):
-            check_update(Move(number, worker), operator.bins, operator.peers)
-        chosen = strategy or all_at_once()
-        self._steps, self._next = chosen.steps(self.configuration, target), 0
-        self._gap = self._idle_since = chosen.gap
+        target = check_update(Assign(tuple(to)), operator.bins, operator.peers)
+        assert isinstance(target, Assign)
+        self._strategy = strategy or all_at_once()
+        known = operator.statistics
+        steps = self._strategy.steps(self.configuration, target.workers, known.bytes.tolist(), known.records.tolist())
+        self._waiting = deque(steps)
+        self._idle_since = self._strategy.gap
+        self._progress = Progress(0, len(steps), 0, sum(map(len, steps)))
 
     def cancel(self) -> None:
         """Gives up the steps that have not begun. What has moved stays where it is."""
-        self._steps = self._steps[: self._next]
+        left = sum(map(len, self._waiting))
+        now = self._progress
+        self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
+        self._waiting.clear()
 
     def advance_to(self, time: Time) -> None:
         """Advances the control input to `time`, and sends the next step there if the last one is done."""
         self._control.advance_to(time)
         if self._under_way is not None and self._operator.passed(self._under_way):
-            self._under_way = None
+            now = self._progress
+            self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))
+            self._under_way, self._moving = None, []
             self._idle_since = 0
         elif self._under_way is None:
             self._idle_since += 1
-        if self._under_way is None and self._next < len(self._steps) and self._idle_since >= self._gap:
-            self._control.send(self._steps[self._next])
-            self._next += 1
-            self._under_way = time
+        if self._under_way is None and self._waiting and self._idle_since >= self._strategy.gap:
+            self._send_step(time)
+
+    def _send_step(self, time: Time) -> None:
+        """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
+        now, rest = self._strategy.split(self._waiting[0], self._operator.statistics.bytes)
+        self._control.send([Moves(np.array([m.bin for m in now]), np.array([m.worker for m in now]))])
+        if rest:
+            self._waiting[0] = rest
+            self._progress = replace(self._progress, steps=self._progress.steps + 1)
+        else:
+            self._waiting.popleft()
+        self._under_way, self._moving = time, now

@@ -1,43 +1,62 @@
-"""`unary`, `binary` and `state_machine`: stateful operators that can be migrated (Listing 1), each an F and an S."""
+"""`unary`, `binary` and `state_machine`: stateful operators that can be migrated (Listing 1), each an F and an S.
+
+Each works on rows, where `key` is a function of a record and state is any Python object, or on columns, where `key`
+names a column and state is typed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from dataflow import Probe, Stream
+from dataflow import Stream
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.order import Time
-from megaphone.bins import RowBins
-from megaphone.configuration import Configurations
-from megaphone.hashing import bin_of, shift_of
-from megaphone.routing import ControlPact, Routed, Router, Shared
-from megaphone.state import Apply, Host, Postponer
+from megaphone import rows
+from megaphone.assembly import INTERVAL, Migratable
+from megaphone.state import Postponer
+
+if TYPE_CHECKING:
+    from dataflow.columns.fold import Fold
+    from dataflow.columns.table import Dense
 
 
 def unary(
     control: Stream[Any],
     stream: Stream[Any],
     *,
-    key: Callable[[Any], Any],
-    fold: Callable[[Time, list[Any], Any, Postponer], Iterable[Any]],
+    key: Callable[[Any], Any] | str,
+    fold: Callable[..., Any],
     bins: int = 256,
-    state: Callable[[], Any] = dict,
+    state: Callable[[], Any] | Mapping[str, Any] | None = None,
+    pending: Mapping[str, Any] | None = None,
+    keys: Dense | None = None,
     name: str = "unary",
+    interval: float | None = INTERVAL,
 ) -> Migratable:
     """A stateful operator whose bins of keys move as the control stream says.
 
-    At each time, in the order of times, `fold(time, records, state, notificator)` is called for each bin that has
-    records, and everything it yields comes out at that time. `state` is the bin's, made by the function `state` and
-    shared by all keys of the bin: keep things by key. `notificator.notify_at(later, record)` has a record presented
-    again.
-    """
+    Rows: at each time, in the order of times, `fold(time, records, state, notificator)` is called for each bin that has
+    records, and everything it yields comes out at that time. `state` is the bin's, made by the function `state` (a
+    dictionary unless you say) and shared by all keys of the bin: keep things by key. `notificator.notify_at(later,
+    record)` has a record presented again.
 
-    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Iterable[Any]:
+    Columns (`key` is a column's name): `fold(time, batch, state, notificator)` is called once per time with all records
+    of this worker, and returns columns or None. `state` is a table, typed by the mapping `state`; `notificator`
+    post-dates records with the columns of `pending`, and has those that are due now. See dataflow.columns.batches.
+
+    `interval`: seconds between reports of statistics by bin; None for none.
+    """
+    if isinstance(key, str):
+        from megaphone import columns
+
+        return columns.unary(control, (stream,), (key,), fold, bins, state, pending, keys, name, interval)
+    _refuse_columns(name, pending=pending, keys=keys)
+
+    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
         return fold(time, records[0], state, postponer)
 
-    return _stateful(control, (stream,), (key,), bins, state, apply, name)
+    return rows.stateful(control, (stream,), (key,), bins, state or dict, apply, name, interval)
 
 
 def binary(
@@ -45,143 +64,88 @@ def binary(
     left: Stream[Any],
     right: Stream[Any],
     *,
-    key: Callable[[Any], Any],
-    right_key: Callable[[Any], Any] | None = None,
-    fold: Callable[..., Iterable[Any]],
+    key: Callable[[Any], Any] | str,
+    right_key: Callable[[Any], Any] | str | None = None,
+    fold: Callable[..., Any],
+    right_fold: Fold | None = None,
+    value: str | Sequence[str] | None = None,
+    right_value: str | Sequence[str] | None = None,
+    due: Fold | None = None,
     bins: int = 256,
-    state: Callable[[], Any] = dict,
+    state: Callable[[], Any] | Mapping[str, Any] | None = None,
+    pending: Mapping[str, Any] | None = None,
+    keys: Dense | None = None,
     name: str = "binary",
+    interval: float | None = INTERVAL,
 ) -> Migratable:
-    """The same with two inputs, in the order of their times: `fold(time, left, right, state, notificator,
-    notificator2)`.
+    """The same with two inputs, in the order of their times.
 
-    `notificator` presents records as left ones, `notificator2` as right ones.
+    Rows: `fold(time, left, right, state, notificator, notificator2)`; `notificator` presents records as left ones,
+    `notificator2` as right ones.
+
+    Columns: either two compiled folds, `fold` for records of the left and `right_fold` for those of the right, over one
+    state, with `due` for what they post-date (at one time the left ones come first); or one function of batches,
+    `fold(time, left, right, state, notificator)`.
     """
+    if isinstance(key, str):
+        from megaphone import columns
 
-    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Iterable[Any]:
-        return fold(time, records[0], records[1], state, postponer, _Right(postponer))
+        other = key if right_key is None else right_key
+        if not isinstance(other, str):
+            raise ConstructionError(f"{name}: both keys must be names of columns, or both functions of a record")
+        if right_fold is None:
+            return columns.unary(control, (left, right), (key, other), fold, bins, state, pending, keys, name, interval)
+        sides = ((key, value, fold, ()), (other, right_value, right_fold, ()))
+        return columns.folded(control, (left, right), sides, due, bins, keys, name, interval)
+    _refuse_columns(
+        name, right_fold=right_fold, value=value, right_value=right_value, due=due, pending=pending, keys=keys
+    )
 
-    return _stateful(control, (left, right), (key, right_key or key), bins, state, apply, name)
+    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
+        return fold(time, records[0], records[1], state, postponer, rows.RightPostponer(postponer))
+
+    return rows.stateful(control, (left, right), (key, right_key or key), bins, state or dict, apply, name, interval)
 
 
 def state_machine(
     control: Stream[Any],
     stream: Stream[Any],
     *,
-    fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]],
+    fold: Callable[..., Any],
+    key: str | None = None,
+    value: str | Sequence[str] | None = None,
+    due: Fold | None = None,
+    order: Sequence[str] = (),
     bins: int = 256,
+    keys: Dense | None = None,
     name: str = "state_machine",
+    interval: float | None = INTERVAL,
 ) -> Migratable:
-    """State by key, over a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what
-    comes out.
+    """State by key.
 
-    A key's first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
+    Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
+    first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
     particular order.
+
+    Columns: `key` and `value` name columns, and `fold` is made with `megaphone.fold`. `due` takes what it post-dates;
+    `order` names columns by which the records of a time are sorted first.
     """
+    if key is not None:
+        from megaphone import columns
 
-    def apply(time: Time, number: int, records: list[list[Any]], states: Any, _: Postponer) -> Iterable[Any]:
-        results: list[Any] = []
-        for key, value in records[0]:
-            try:
-                new, out = fold(key, value, states.get(key))
-            except Exception as error:
-                error.add_note(f"for the key {key!r}")
-                raise
-            if new is None:
-                states.pop(key, None)
-            else:
-                states[key] = new
-            results.extend(out)
-        return results
-
-    return _stateful(control, (stream,), (lambda pair: pair[0],), bins, dict, apply, name)
+        return columns.folded(control, (stream,), ((key, value, fold, order),), due, bins, keys, name, interval)
+    _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
+    return rows.stateful(control, (stream,), (lambda pair: pair[0],), bins, dict, rows.by_key(fold), name, interval)
 
 
-class Handle:
-    """What a controller may know of an operator on this worker."""
+def dense(domain: int) -> Dense:
+    """Keys are the integers from 0 up to `domain`, most of which occur: bin = key mod bins, and nothing is hashed."""
+    from dataflow.columns.table import Dense
 
-    def __init__(self, bins: int, peers: int, configurations: Configurations, probe: Probe) -> None:
-        self.bins = bins
-        self.peers = peers
-        self._configurations = configurations
-        self._probe = probe
-
-    @property
-    def configuration(self) -> tuple[int, ...]:
-        """Where each bin is, as far as that is final."""
-        return self._configurations.latest
-
-    def passed(self, time: Time) -> bool:
-        """Whether everything at `time` is done, the migration at that time included."""
-        return self._probe.passed(time)
+    return Dense(domain)
 
 
-class Migratable(Stream[Any]):
-    """The output of an operator that can be migrated."""
-
-    handle: Handle
-
-
-class _Right:
-    """The notificator of the second input."""
-
-    __slots__ = ("_postponer",)
-
-    def __init__(self, postponer: Postponer) -> None:
-        self._postponer = postponer
-
-    def notify_at(self, time: Time, record: Any) -> None:
-        """Presents `record` to the fold again as a right one, at a later time."""
-        self._postponer.notify_at(time, record, 1)
-
-
-def _stateful(
-    control: Stream[Any],
-    streams: Sequence[Stream[Any]],
-    keys: Sequence[Callable[[Any], Any]],
-    bins: int,
-    state: Callable[[], Any],
-    apply: Apply,
-    name: str,
-) -> Migratable:
-    """F and S, and the probe between them (section 4.3.1)."""
-    scope = streams[0].scope
-    if not scope.domain.total:
-        raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
-    for function, role in (*((key, "key") for key in keys), (state, "state (a function that makes one)")):
-        if not callable(function):
-            raise ConstructionError(f"{name} needs a function as its {role}, not {function!r}")
-    shift, peers = shift_of(bins), scope.dataflow.worker.peers
-    probe: list[Any] = []
-    shared = Shared(RowBins(state), lambda time: not probe[0].frontier.less_than(time))
-    initial = tuple(number % peers for number in range(bins))
-
-    def bin_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
-        return lambda record: bin_of(key(record), shift)
-
-    router = OperatorBuilder(scope, f"{name} F")
-    for stream in streams:
-        router.add_input(stream)
-    router.add_input(control, ControlPact(bins, peers))
-    data = dict.fromkeys(range(len(streams)))
-    router.add_output({**data, len(streams): None})
-    router.add_output({**data, len(streams): None})
-
-    routers: list[Router] = []
-
-    def make_router(context: Context) -> Callable[[], None]:
-        routers.append(Router(context, shared, initial, len(streams), [bin_by(key) for key in keys]))
-        shared.activate_router = context.activate
-        return routers[0].step
-
-    records, moving = router.build(make_router, frontier=True)
-    host = OperatorBuilder(scope, f"{name} S")
-    host.add_input(records, Routed())
-    host.add_input(moving, Routed())
-    host.add_output()
-    (out,) = host.build(lambda context: Host(context, shared, len(streams), apply).step, frontier=True)
-    probe.append(out.probe())
-    scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
-    result = Migratable(scope, out.source)
-    result.handle = Handle(bins, peers, routers[0].configurations, probe[0])
-    return result
+def _refuse_columns(name: str, **given: Any) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise ConstructionError(f"{name}: {option}= is for columns, where key= is the name of a column")

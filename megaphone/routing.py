@@ -7,19 +7,18 @@ it has sent its own share of those bins; it sends them when the output frontier 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
 from dataflow.order import Time
-from megaphone.bins import RowBins
-from megaphone.configuration import Configurations, Migration, Table
+from megaphone.configuration import Configurations, Migration
 from megaphone.control import check_update
 
-DATA, CONTROL = 0, 1  # inputs of F
-RECORDS, STATE = 0, 1  # outputs of F, inputs of S
+PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 
 
 class ControlPact(Broadcast):
@@ -38,11 +37,11 @@ class ControlPact(Broadcast):
 
 
 class Parts:
-    """A batch that has been split already: one part per worker."""
+    """A batch that has been split already: one part per worker, of rows or of columns."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Sequence[list[Any]]) -> None:
+    def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
 
     def __len__(self) -> int:
@@ -63,30 +62,27 @@ class Routed(Pact):
 class Shared:
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
-    bins: RowBins
+    bins: Any  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
 
-class Router:
-    """The step of F."""
+class Router(ABC):
+    """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
-    def __init__(
-        self, context: Context, shared: Shared, initial: Table, ports: int, bin_of: Sequence[Callable[[Any], int]]
-    ) -> None:
+    def __init__(self, context: Context, shared: Shared, initial: Any, ports: int) -> None:
         self._context = context
         self._shared = shared
-        self._bin_of = bin_of  # one per data input
-        self._ports = ports
         self._data: Sequence[InputPort] = context.inputs[:ports]
         self._control: InputPort = context.inputs[ports]
-        self._records: OutputPort = context.outputs[RECORDS]
-        self._state: OutputPort = context.outputs[STATE]
+        self._records: Sequence[OutputPort] = context.outputs[:ports]
+        self._state: OutputPort = context.outputs[ports]
+        self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
         self._configurations = Configurations(initial)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
-        self._uncertain: dict[Time, tuple[Capability, list[tuple[int, list[Any]]]]] = {}  # kept back, by time
+        self._uncertain: dict[Time, list[tuple[Capability, int, Any]]] = {}  # kept back, by time: (.., input, batch)
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -99,29 +95,43 @@ class Router:
     def _accept_updates(self) -> None:
         for message, updates in self._control:
             if self._configurations.accept(message.time, updates):
-                self._held[message.time] = message.retain(STATE)
+                self._held[message.time] = message.retain(self._state.number)
 
     def _install_final_configurations(self) -> None:
         self._due.extend(self._configurations.finalise(lambda time: not self._control.could_see(time)))
 
     def _start_due_migrations(self) -> None:
+        """Sends every bin that leaves this worker, at the time of its migration, over several steps if that is much."""
         while self._due and self._shared.nothing_before(self._due[0].time):
-            migration = self._due.popleft()
-            capability = self._held.pop(migration.time)
-            self._send_bins(migration, capability)
+            if self._sending is None:
+                self._sending = self.departures(self._due[0])
+            capability = self._held[self._due[0].time]
+            if not self._send_pieces(capability):
+                return
+            self._sending = None
+            del self._held[self._due.popleft().time]
             capability.drop()
 
-    def _send_bins(self, migration: Migration, capability: Capability) -> None:
-        """Uninstalls every bin that leaves this worker, and sends it at the time of its migration."""
-        parts: list[list[Any]] = [[] for _ in range(self._context.peers)]
-        for number, origin, destination in migration.moves:
-            if origin == self._context.worker:
-                payload = self._shared.bins.take(number)
-                if payload is not None:
-                    parts[destination].append((number, payload))
-        if any(parts):
-            self._state.give(capability, Parts(parts))
+    def _send_pieces(self, capability: Capability) -> bool:
+        """Sends as much as should be on its way at once; whether that was all."""
+        assert self._sending is not None
+        sent = 0
+        for parts, size in self._sending:
+            self._state.give(capability, parts)
             self._shared.state_changed()
+            sent += size
+            if sent >= PIECES:  # others get their turn, and the network: what is not sent is not copied yet either
+                self._context.activate()
+                return False
+        return True
+
+    @abstractmethod
+    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
+        """Uninstalls the bins that leave this worker: pieces of them to send, with their sizes in bytes."""
+
+    @abstractmethod
+    def route(self, time: Time, port: int, batch: Any) -> Parts:
+        """The parts of a batch, by the configuration at its time."""
 
     def _route_certain_records(self) -> None:
         for port, input in enumerate(self._data):
@@ -129,27 +139,17 @@ class Router:
                 if self._control.could_see(message.time):
                     self._keep_back(message, port, batch)
                 else:
-                    self._route(message, message.time, port, batch)
+                    self._records[port].give(message, self.route(message.time, port, batch))
         for time in sorted(self._uncertain):
             if self._control.could_see(time):
                 break
-            capability, batches = self._uncertain.pop(time)
-            for port, batch in batches:
-                self._route(capability, time, port, batch)
-            capability.drop()
+            for capability, port, batch in self._uncertain.pop(time):
+                self._records[port].give(capability, self.route(time, port, batch))
+                capability.drop()
 
-    def _keep_back(self, message: Any, port: int, batch: list[Any]) -> None:
-        if message.time not in self._uncertain:
-            self._uncertain[message.time] = (message.retain(RECORDS), [])
-        self._uncertain[message.time][1].append((port, batch))
-
-    def _route(self, capability: Any, time: Time, port: int, batch: list[Any]) -> None:
-        table, bin_of = self._configurations.at(time), self._bin_of[port]
-        parts: list[list[Any]] = [[] for _ in range(self._context.peers)]
-        for record in batch:
-            number = bin_of(record)
-            parts[table[number]].append((number, port, record))
-        self._records.give(capability, Parts(parts))
+    def _keep_back(self, message: Any, port: int, batch: Any) -> None:
+        kept = self._uncertain.setdefault(message.time, [])
+        kept.append((message.retain(self._records[port].number), port, batch))
 
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""

@@ -1,17 +1,23 @@
 """S: holds bins and applies records to them in the order of time (section 3.4).
 
-S has two inputs, records and migrating state. It installs state when it arrives. It applies the records of a time,
-those that arrived and those that were put off until then, once neither input can deliver that time any more.
+S has an input for the records of each input of F, and one for migrating state. It installs state when it arrives. It
+applies the records of a time, those that arrived and those that were put off until then, once neither input can deliver
+that time any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter_ns
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.lowlevel import Capability, Context, InputPort, OutputPort
 from dataflow.order import Time
-from megaphone.routing import RECORDS, STATE, Shared
+from megaphone.routing import Shared
+from megaphone.statistics import Reporter
 
 Apply = Callable[[Time, int, list[list[Any]], Any, "Postponer"], Iterable[Any]]
 """(time, bin, records by input, the bin's state, postponer): what comes out."""
@@ -37,13 +43,17 @@ class Postponer:
 class Host:
     """The step of S."""
 
-    def __init__(self, context: Context, shared: Shared, ports: int, apply: Apply) -> None:
-        self._shared = shared
+    def __init__(
+        self, context: Context, shared: Shared, ports: int, apply: Apply, bins: int, interval: float | None
+    ) -> None:
+        self._records: NDArray[np.int64] = np.zeros(bins, np.int64)  # applied so far, by bin
+        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted)
         self._bins = shared.bins
         self._apply = apply
         self._ports = ports
-        self._input: InputPort = context.inputs[RECORDS]
-        self._arrivals: InputPort = context.inputs[STATE]
+        self._inputs: Sequence[InputPort] = context.inputs[:ports]
+        self._arrivals: InputPort = context.inputs[ports]
+        self._watched = list(context.inputs)  # a time is complete when none of these can deliver it
         self._output: OutputPort = context.outputs[0]
         self._waiting: dict[Time, tuple[Capability, dict[int, list[list[Any]]]]] = {}  # by time and bin
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
@@ -70,14 +80,16 @@ class Host:
                 self._hold = later
 
     def _gather_records(self) -> None:
-        for message, batch in self._input:
-            if message.time not in self._waiting:
-                self._waiting[message.time] = (message.retain(), {})
-            groups = self._waiting[message.time][1]
-            for number, port, record in batch:
-                if number not in groups:
-                    groups[number] = [[] for _ in range(self._ports)]
-                groups[number][port].append(record)
+        for port, input in enumerate(self._inputs):
+            for message, batch in input:
+                self._reporter.saw(message)
+                if message.time not in self._waiting:
+                    self._waiting[message.time] = (message.retain(), {})
+                groups = self._waiting[message.time][1]
+                for number, record in batch:
+                    if number not in groups:
+                        groups[number] = [[] for _ in range(self._ports)]
+                    groups[number][port].append(record)
 
     def _hold_least_pending(self) -> None:
         """F may have taken bins with pending records: what nobody waits for here is let go."""
@@ -90,7 +102,7 @@ class Host:
 
     def _apply_complete_times(self) -> None:
         while (time := self._next_time()) is not None:
-            if self._input.could_see(time) or self._arrivals.could_see(time):
+            if any(port.could_see(time) for port in self._watched):
                 return
             self._apply_time(time)
 
@@ -102,15 +114,19 @@ class Host:
         groups = self._take_groups(time)
         self._postponer.now = time
         results: list[Any] = []
+        began = perf_counter_ns()
         for number, records in groups.items():
             self._postponer.bin = number
+            self._records[number] += sum(map(len, records))
             try:
                 results.extend(self._apply(time, number, records, self._bins.state(number), self._postponer))
             except Exception as error:
                 error.add_note(f"in bin {number} at {time!r}")
                 raise
+        self._reporter.spent(perf_counter_ns() - began)
         assert self._now is not None
         self._output.give(self._now, results)
+        self._reporter.report()
         self._hold_least_pending()
         self._now.drop()
         self._now = None
@@ -128,6 +144,9 @@ class Host:
             for port, record in records:
                 groups[number][port].append(record)
         return groups
+
+    def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._records, self._bins.sizes(len(self._records))
 
     def put_off(self, number: int, time: Time, record: tuple[int, Any]) -> None:
         """Keeps a record of a bin until a later time, and the right to send then."""

@@ -3,16 +3,21 @@
 A step is a list of moves that take effect at one time. Fewer steps finish sooner; smaller ones disturb less (section
 3.3). `matched` puts into one step moves in which each worker sends and receives at most one bin (section 4.4): such
 moves do not stand in each other's way.
+
+Bins go in the order of their numbers, or the biggest or hottest first. A byte budget bounds what is in flight: a step
+whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from megaphone.control import Move
 
 Assignment = Sequence[int]  # by bin, the worker
+Order = Literal["biggest", "hottest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +36,66 @@ class Strategy:
     name: str
     cut: Callable[[list[Change]], list[list[Change]]]
     gap: int = 0
+    order: Order | None = None
+    budget: int | None = None  # bytes of state in flight
 
-    def steps(self, current: Assignment, target: Assignment) -> list[list[Move]]:
-        """The steps that lead from one assignment to another."""
+    def __post_init__(self) -> None:
+        if self.gap < 0:
+            raise ValueError(f"a gap cannot be negative: {self.gap}")
+        if self.order not in (None, "biggest", "hottest"):
+            raise ValueError(f"the order of bins is 'biggest' or 'hottest' first, not {self.order!r}")
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"a budget is a number of bytes, not {self.budget}")
+
+    def steps(
+        self,
+        current: Assignment,
+        target: Assignment,
+        sizes: Sequence[int] | None = None,
+        records: Sequence[int] | None = None,
+    ) -> list[list[Move]]:
+        """The steps that lead from one assignment to another. `sizes` and `records` by bin: for the order."""
         changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(current, target, strict=True)) if a != z]
+        weights = {"biggest": sizes, "hottest": records}.get(self.order or "")
+        if weights is not None:
+            changes.sort(key=lambda change: -weights[change.bin])  # stable: equal ones stay in the order of numbers
         return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
 
+    def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
+        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin.
 
-def all_at_once() -> Strategy:
+        >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
+        ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
+        """
+        if self.budget is None:
+            return step, []
+        total = 0
+        for count, move in enumerate(step):
+            total += int(sizes[move.bin])
+            if count and total > self.budget:
+                return step[:count], step[count:]
+        return step, []
+
+
+def all_at_once(gap: int = 0, order: Order | None = None) -> Strategy:
     """Everything in one step.
 
     >>> all_at_once().steps([0, 0, 1], [1, 0, 0])
     [[Move(bin=0, worker=1), Move(bin=2, worker=0)]]
     """
-    return Strategy("all at once", lambda changes: [changes])
+    return Strategy("all at once", lambda changes: [changes], gap, order)
 
 
-def fluid(gap: int = 0) -> Strategy:
+def fluid(gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
     """One bin after the other.
 
     >>> fluid().steps([0, 0, 1], [1, 0, 0])
     [[Move(bin=0, worker=1)], [Move(bin=2, worker=0)]]
     """
-    return Strategy("fluid", lambda changes: [[change] for change in changes], _checked_gap(gap))
+    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget)
 
 
-def batched(size: int, gap: int = 0) -> Strategy:
+def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
     """So many bins at a time.
 
     >>> [len(step) for step in batched(2).steps([0] * 5, [1] * 5)]
@@ -67,23 +106,19 @@ def batched(size: int, gap: int = 0) -> Strategy:
     return Strategy(
         f"batches of {size}",
         lambda changes: [changes[i : i + size] for i in range(0, len(changes), size)],
-        _checked_gap(gap),
+        gap,
+        order,
+        budget,
     )
 
 
-def matched(gap: int = 0) -> Strategy:
+def matched(gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
     """In each step, each worker sends and receives at most one bin.
 
     >>> matched().steps([0, 0, 1, 1], [1, 1, 0, 0])
     [[Move(bin=0, worker=1), Move(bin=2, worker=0)], [Move(bin=1, worker=1), Move(bin=3, worker=0)]]
     """
-    return Strategy("matched", _match, _checked_gap(gap))
-
-
-def _checked_gap(gap: int) -> int:
-    if gap < 0:
-        raise ValueError(f"a gap cannot be negative: {gap}")
-    return gap
+    return Strategy("matched", _match, gap, order, budget)
 
 
 def _match(changes: list[Change]) -> list[list[Change]]:

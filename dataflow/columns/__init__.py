@@ -1,6 +1,15 @@
-"""Columnar batches: named arrays of one length.
+"""Columnar batches, operators on them, and folds that are compiled.
 
-- `batch`: the batch itself.
+- `batch`: `Columns`, named columns of one length. `arrow`: to and from whatever speaks Arrow.
+- `operators`: map, filter, project, exchange, group-aggregate and join at a time, windows.
+- `schema`: types as people write them. `fold`: what a user writes for one record. `compiling`: from a fold to a
+  compiled
+  module on disk. `driver`: the loop over a batch. `emitter`: rows that compiled folds add to.
+- `hashing`, `kernels`: compiled. `segments`: one large array, cut into a segment per bin. `table`: state by key.
+  `pending`: post-dated records. `keyed`: these together: the state of a stateful operator on one worker.
+- `stateful`: native stateful operators. (Those that migrate are in `megaphone`.)
+
+numba and pyarrow are imported when they are first needed: a program of rows does not wait for them.
 """
 
 from dataflow.columns.batch import Columns

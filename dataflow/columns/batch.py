@@ -1,64 +1,175 @@
-"""A batch of named columns of one length."""
+"""A batch of named columns of one length: numpy arrays for numbers and dates, Arrow arrays for strings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from dataflow.columns import arrow
+
+Array: TypeAlias = NDArray[Any]
+Column: TypeAlias = Any
+"""A numpy array of one dimension, or an Arrow array."""
 
 
 class Columns:
-    """Named arrays of one length: what a batch of records is when speed matters.
+    """Named columns of one length: what a batch of records is when speed matters. Not to be changed in place.
 
-    >>> batch = Columns({"key": [1, 2, 3], "diff": [1, 1, 1]})
+    Made from a mapping of names to arrays, lists or strings; from an Arrow table or batch, a pandas or polars frame, or
+    anything else with `__arrow_c_stream__`. Numbers are not copied.
+
+    >>> batch = Columns({"key": [1, 2, 3], "word": ["a", "b", "a"]})
     >>> len(batch), batch["key"].sum(), batch.names
-    (3, np.int64(6), ('key', 'diff'))
+    (3, np.int64(6), ('key', 'word'))
+    >>> batch.filter(batch["key"] > 1).rows()
+    [(2, 'b'), (3, 'a')]
     """
 
-    __slots__ = ("_arrays", "_length")
+    __slots__ = ("_columns", "_length")
 
-    def __init__(self, arrays: Mapping[str, ArrayLike]) -> None:
-        self._arrays: dict[str, Array] = {}  # invariant: one dimension, one length
-        for name, values in arrays.items():
-            array = np.asarray(values)
-            if array.ndim != 1:
-                raise ValueError(f"column {name!r} has {array.ndim} dimensions; a column has one")
-            if array.dtype.hasobject:
-                raise TypeError(f"column {name!r} holds Python objects; a column holds numbers, dates or fixed strings")
-            self._arrays[str(name)] = array
-        lengths = {name: len(array) for name, array in self._arrays.items()}
+    def __init__(self, data: Any) -> None:
+        columns = data if isinstance(data, Mapping) else arrow.from_frame(data)
+        self._columns: dict[str, Column] = {}  # invariant: one dimension, one length
+        for name, values in columns.items():
+            self._columns[str(name)] = _column(name, values)
+        lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns must have one length: {lengths}")
         self._length = next(iter(lengths.values()), 0)
 
+    @classmethod
+    def trusted(cls, columns: dict[str, Column], length: int) -> Columns:
+        """Takes over columns that are known to be right: no checks, no copies."""
+        made = cls.__new__(cls)
+        made._columns = columns
+        made._length = length
+        return made
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
-        return tuple(self._arrays)
+        return tuple(self._columns)
 
     @property
-    def arrays(self) -> dict[str, Array]:
-        """The columns by name (a new dictionary of the same arrays)."""
-        return dict(self._arrays)
+    def columns(self) -> dict[str, Column]:
+        """The columns by name (a new dictionary of the same columns)."""
+        return dict(self._columns)
 
     @property
     def nbytes(self) -> int:
         """The size of the data."""
-        return sum(array.nbytes for array in self._arrays.values())
+        return sum(column.nbytes for column in self._columns.values())
 
-    def __getitem__(self, name: str) -> Array:
+    def __getitem__(self, name: str) -> Column:
         try:
-            return self._arrays[name]
+            return self._columns[name]
         except KeyError:
             raise KeyError(f"there is no column {name!r}; there are {', '.join(self.names)}") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
 
     def __len__(self) -> int:
         return self._length
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name}: {array.dtype}" for name, array in self._arrays.items())
+        columns = ", ".join(f"{name}: {arrow.type_name(column)}" for name, column in self._columns.items())
         return f"<{self._length} rows of {columns}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal names, in order, and equal values; not-a-number equals itself here."""
+        if not isinstance(other, Columns) or self.names != other.names or len(self) != len(other):
+            return NotImplemented if not isinstance(other, Columns) else False
+        return all(_same(self._columns[name], other._columns[name]) for name in self._columns)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # Parts, and other columns
+
+    def slice(self, start: int, end: int) -> Columns:
+        """Rows from `start` up to `end`, without copying."""
+        start, end, _ = slice(start, end).indices(self._length)
+        length = max(0, end - start)
+        return Columns.trusted({name: arrow.part(c, start, length) for name, c in self._columns.items()}, length)
+
+    def take(self, rows: Array) -> Columns:
+        """The rows with these numbers, in this order."""
+        numbers = np.asarray(rows)
+        return Columns.trusted({name: c.take(numbers) for name, c in self._columns.items()}, len(numbers))
+
+    def filter(self, mask: Any) -> Columns:
+        """The rows for which the mask is true."""
+        keep = arrow.as_mask(mask, self._length)
+        return self if keep.all() else self.take(np.flatnonzero(keep))
+
+    def select(self, names: Sequence[str]) -> Columns:
+        """Only these columns, in this order."""
+        return Columns.trusted({name: self[name] for name in names}, self._length)
+
+    def with_columns(self, columns: Mapping[str, Any]) -> Columns:
+        """These columns added, or put in the place of those with their names."""
+        return Columns({**self._columns, **columns})
+
+    @staticmethod
+    def concat(batches: Sequence[Columns]) -> Columns:
+        """All rows of several batches with the same columns."""
+        if len(batches) == 1:
+            return batches[0]
+        if not batches:
+            return Columns({})
+        names = batches[0].names
+        for batch in batches:
+            if set(batch.names) != set(names):
+                raise ValueError(f"batches have different columns: {names} and {batch.names}")
+        columns = {name: arrow.join([batch[name] for batch in batches]) for name in names}
+        return Columns.trusted(columns, sum(map(len, batches)))
+
+    # Given back
+
+    def to_dict(self) -> dict[str, Column]:
+        """The columns by name."""
+        return self.columns
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """As tuples of plain Python values. Slow: for tests and for people."""
+        if not self._columns:
+            return [()] * self._length
+        return list(zip(*(arrow.to_list(column) for column in self._columns.values()), strict=True))
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def to_arrow(self) -> Any:
+        """As a pyarrow.Table; numbers are not copied."""
+        return arrow.to_table(self._columns)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """As a pandas.DataFrame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """As a polars.DataFrame (polars must be installed)."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+
+def _column(name: Any, values: Any) -> Column:
+    known = type(values) is np.ndarray and values.dtype.kind in "iufcbmM"
+    column: Column = values if known else arrow.to_column(name, values)
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise ValueError(f"column {name!r} has {column.ndim} dimensions; a column has one")
+    return column
+
+
+def _same(left: Column, right: Column) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        both: Any = left.dtype.kind + right.dtype.kind
+        return bool(np.array_equal(left, right, equal_nan=both == "ff"))
+    return arrow.to_list(left) == arrow.to_list(right)

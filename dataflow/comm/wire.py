@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from dataflow import codec
 from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
+from dataflow.comm.columns import decode_columns, encode_columns
 from dataflow.comm.frames import Frame, FrameError
 from dataflow.comm.messages import (
     AnyMessage,
@@ -103,11 +102,7 @@ def _encode_data(message: Data, buffers: list[Buffer]) -> list[Any]:
     body = [2, message.dataflow, message.channel, message.time, message.size, len(buffers)]
     batch = message.batch
     if isinstance(batch, Columns):
-        shapes = []
-        for name, array in batch.arrays.items():
-            shapes.append([name, codec.dtype_name(array.dtype)])
-            buffers.append(np.ascontiguousarray(array).view(np.uint8).data)
-        return [*body, _COLUMNS, shapes]
+        return [*body, _COLUMNS, encode_columns(batch, buffers)]
     buffers.append(encode_rows(batch if type(batch) is list else list(batch)))
     return [*body, _ROWS]
 
@@ -125,10 +120,7 @@ def _decode_data(
 ) -> Data:
     batch: Batch
     if kind == _COLUMNS:
-        arrays = {}
-        for i, (name, dtype) in enumerate(shapes):
-            arrays[name] = np.frombuffer(buffers[_integer(first) + i], codec.safe_dtype(dtype))
-        batch = Columns(arrays)
+        batch = decode_columns(shapes, buffers, _integer(first))
     else:
         batch = decode_rows(buffers[_integer(first)])
     return Data(sender, _integer(dataflow), _integer(channel), time, batch, _integer(size))

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 
 def to_batch(records: Any) -> Batch:
-    """A batch of rows: a list of its own, so that whoever sent it may go on using theirs."""
+    """A batch: columns from a mapping of names to arrays or from a frame; else rows, in a list of their own, so that
+    whoever sent them may go on using theirs. (Arrays are not copied: leave alone what you have sent.)"""
     if isinstance(records, Columns):
         return records
-    if isinstance(records, str | bytes | Mapping):
+    if isinstance(records, Mapping) or hasattr(records, "__arrow_c_stream__"):
+        return Columns(records)
+    if isinstance(records, str | bytes):
         raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
     if not isinstance(records, Iterable):
         raise TypeError(f"send takes a list of records, not {records!r}: write send([record])")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from megaphone import routing, state
+from megaphone import bins, routing, state
 from tests.megaphone.cases import run_case
 
 FEW = 150
@@ -14,14 +14,13 @@ FEW = 150
 
 def impatient(patch: pytest.MonkeyPatch) -> None:
     """F sends bins before S has applied everything that comes before."""
-    patch.setattr(routing.Router, "_start_due_migrations", _send_at_once)
+    start = routing.Router._start_due_migrations
 
+    def send_at_once(self: Any) -> None:
+        self._shared.nothing_before = lambda time: True
+        start(self)
 
-def _send_at_once(self: Any) -> None:
-    while self._due:
-        migration = self._due.popleft()
-        with self._held.pop(migration.time) as capability:
-            self._send_bins(migration, capability)
+    patch.setattr(routing.Router, "_start_due_migrations", send_at_once)
 
 
 def careless(patch: pytest.MonkeyPatch) -> None:
@@ -33,7 +32,7 @@ def hasty(patch: pytest.MonkeyPatch) -> None:
     """S does not wait for state that may still arrive at a time."""
 
     def apply_complete_times(self: Any) -> None:
-        while (time := self._next_time()) is not None and not self._input.could_see(time):
+        while (time := self._next_time()) is not None and not any(port.could_see(time) for port in self._inputs):
             self._apply_time(time)
 
     patch.setattr(state.Host, "_apply_complete_times", apply_complete_times)
@@ -41,13 +40,13 @@ def hasty(patch: pytest.MonkeyPatch) -> None:
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     """Pending records stay behind when their bin moves."""
-    take = routing.RowBins.take
+    take = bins.RowBins.take
 
     def without_pending(self: Any, number: int) -> Any:
         self._pending.pop(number, None)
         return take(self, number)
 
-    patch.setattr(routing.RowBins, "take", without_pending)
+    patch.setattr(bins.RowBins, "take", without_pending)
 
 
 @pytest.mark.parametrize("break_it", [impatient, careless, hasty, forgetful])

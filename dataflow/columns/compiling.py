@@ -1,0 +1,203 @@
+"""From a fold to a compiled module that is kept on disk.
+
+numba's disk cache looks at the file of a function and not at what the function calls, so a module is written for each
+fold: its source, the constants and functions that it uses, and the loop that drives it. The file's name is a digest of
+all that, of our kernels and of the library versions; whatever changes, changes the name. Processes that want the same
+module at the same time wait for the first to compile it.
+"""
+
+from __future__ import annotations
+
+import dis
+import fcntl
+import hashlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import tempfile
+import textwrap
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError, NumbaWarning
+
+from dataflow.columns import emitter, hashing, kernels
+from dataflow.columns.fold import FoldError, definition
+
+_CONSTANTS = (bool, int, float, str, type(None))
+
+
+def cache_directory() -> Path:
+    """Where compiled folds are kept: under XDG_CACHE_HOME or ~/.cache; a temporary place if read-only."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "megaphone-dataflow" / "folds"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if os.access(home, os.W_OK):
+            return home
+    except OSError:
+        pass  # read-only homes are common in containers: what follows is for them
+    fallback = Path(tempfile.gettempdir()) / f"megaphone-dataflow-folds-{os.getuid()}"
+    fallback.mkdir(mode=0o700, exist_ok=True)
+    if fallback.stat().st_uid != os.getuid():
+        raise PermissionError(f"{fallback} belongs to somebody else: set XDG_CACHE_HOME to a directory of your own")
+    return fallback
+
+
+def source_of(function: Callable[..., Any]) -> tuple[str, int]:
+    """The text of a function from its `def` on, and the line of its file on which that stands."""
+    node = definition(function)
+    lines, first = inspect.getsourcelines(function)
+    text = textwrap.dedent("".join(lines)).splitlines()[node.lineno - 1 : node.end_lineno]
+    return "\n".join(text), first + node.lineno - 1
+
+
+def surroundings(function: Callable[..., Any], seen: set[str] | None = None) -> list[str]:
+    """What a function uses from outside, as source: constants, modules, and other functions with theirs."""
+    seen = set() if seen is None else seen
+    lines: list[str] = []
+    for name, value in _outside(function):
+        if name not in seen:
+            seen.add(name)
+            lines += _as_source(function, name, value, seen)
+    return lines
+
+
+def _outside(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    closure = inspect.getclosurevars(function)
+    yield from sorted(closure.nonlocals.items())
+    for name in sorted({i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}):
+        if name in closure.globals:
+            yield name, closure.globals[name]
+
+
+def _as_source(function: Callable[..., Any], name: str, value: Any, seen: set[str]) -> list[str]:
+    if isinstance(value, types.ModuleType):
+        return [f"import {value.__name__} as {name}"]
+    if isinstance(value, _CONSTANTS) or (isinstance(value, tuple) and all(isinstance(v, _CONSTANTS) for v in value)):
+        return [f"{name} = {value!r}"]
+    if isinstance(value, np.generic):
+        return [f"{name} = np.{value.dtype.name}({value.item()!r})"]
+    plain = getattr(value, "py_func", value)  # of a function that is compiled already
+    if inspect.isfunction(plain):
+        text, _ = source_of(plain)
+        return [
+            *surroundings(plain, seen),
+            f"@njit\n{text}",
+            *([] if plain.__name__ == name else [f"{name} = {plain.__name__}"]),
+        ]
+    raise FoldError(
+        f"{function.__name__} uses {name}, which is a {type(value).__name__}: a compiled fold can use numbers, "
+        "strings, tuples of them, modules and functions from outside; keep anything else in its state"
+    )
+
+
+class Module:
+    """A module on disk with a compiled function `_drive`."""
+
+    def __init__(self, function: Callable[..., Any], head: str, driver: str) -> None:
+        self._function = function
+        text, self._line = source_of(function)
+        before = "\n".join(["from __future__ import annotations", head, *surroundings(function), "@njit"])
+        self._start = before.count("\n") + 2  # the line on which the function's `def` stands
+        self._end = self._start + text.count("\n")
+        tail = "" if function.__name__ == "_fold" else f"_fold = {function.__name__}\n"
+        source = f"{before}\n{text}\n\n{tail}\n{driver}"
+        name = f"fold_{_digest(source)}"
+        self.path = cache_directory() / f"{name}.py"
+        if not self.path.exists():
+            _write(self.path, source)
+        self._module = _load(f"_megaphone_folds.{name}", self.path)
+
+    def compile(self, signature: tuple[Any, ...]) -> Callable[..., Any]:
+        """The driver, compiled or taken from disk; FoldError names the line that cannot be compiled."""
+        drive = self._module._drive
+        with _locked(self.path), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            try:
+                drive.compile(signature)
+            except NumbaError as error:
+                raise FoldError(self._explain(error)) from None
+        drive.disable_compile()
+        return drive  # type: ignore[no-any-return]
+
+    def _explain(self, error: NumbaError) -> str:
+        message = str(error)
+        name, file = self._function.__name__, inspect.getsourcefile(self._function)
+        numbers = [
+            int(n)
+            for n in re.findall(
+                rf'{re.escape(self.path.name)}", line (\d+)|\({re.escape(str(self.path))}:(\d+)\)', message
+            )
+            for n in n
+            if n
+        ]
+        inside = [n for n in numbers if self._start <= n <= self._end]
+        where = ""
+        if inside:
+            line = inside[-1] - self._start + self._line
+            code = inspect.getsource(sys.modules[self._function.__module__]).splitlines()[line - 1].strip()
+            where = f"{file}, line {line}: `{code}`\n  "
+        return (
+            f"{name} cannot be compiled: {where}{_reason(message)}\n"
+            "  Folds are compiled by numba: use numbers, the fields of `state`, and functions of these. compiled=False "
+            "runs the same function uncompiled, to look for the fault with print and a debugger."
+        )
+
+
+def _reason(message: str) -> str:
+    """The sentence of numba's message that says most."""
+    lines = [line.strip() for line in message.splitlines()]
+    useful = [
+        line
+        for line in lines
+        if line and not line.startswith(("Failed in", "File", "During", "[", "-", "^", "<source"))
+    ]
+    telling = [
+        line
+        for line in useful
+        if re.search(
+            r"nknown attribute|No implementation|annot|not supported|is expected|nrecognized|not defined|Invalid use",
+            line,
+        )
+    ]
+    return (telling or useful or ["numba gave no reason"])[0]
+
+
+def _digest(source: str) -> str:
+    parts = [source, numba.__version__, np.__version__, sys.version]
+    for module in (kernels, hashing, emitter):
+        parts.append(inspect.getsource(module))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _write(path: Path, source: str) -> None:
+    """Whole or not at all: another process may be looking."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w") as file:
+        file.write(source)
+    os.replace(temporary, path)
+
+
+def _load(name: str, path: Path) -> types.ModuleType:
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with open(path.with_suffix(".lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

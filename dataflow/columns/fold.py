@@ -1,0 +1,213 @@
+"""Folds: what a user writes for one record, and how it is checked before anything runs.
+
+A fold is a plain Python function over scalars and a state record. Its parameters say what it wants, by their names:
+
+- `key`, `value`: the record. With several value columns `value` has them as attributes. Integers are signed 64-bit
+  ones.
+- `state`: the key's state, whose fields are read and written; all zero for a new key.
+- `time`: the time at which it runs.
+- `emit`: `emit.row(a, b)` gives a row of output, as often as called. Without it, what is returned is the row, None no
+  row.
+- `later`: `later.at(time, a, b)` post-dates a record of this key: the operator's `due` fold gets it then.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns.schema import Schema, declared, state_dtype, wide
+from dataflow.errors import ConstructionError
+
+PARAMETERS = ("time", "key", "value", "state", "emit", "later")
+_PLAIN = ("key", "value", "state")
+
+
+class FoldError(ConstructionError):
+    """A fold that cannot be used as it is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A fold with its types. Made by `fold`."""
+
+    function: Callable[..., Any]
+    state: Schema
+    output: dict[str, np.dtype[Any]]
+    values: dict[str, np.dtype[Any]] | None  # None: every value column is int64
+    pending: dict[str, np.dtype[Any]]
+    forget: str | None
+    create: bool
+    compiled: bool
+    parameters: tuple[str, ...] = field(init=False)
+    returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
+    optional: bool = field(init=False)  # whether it may return None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", _parameters(self.function))
+        returns, optional = _returns(self.function)
+        if "emit" in self.parameters and returns != "nothing":
+            raise FoldError(f"{self.name} has `emit`, and returns a row as well: give rows one way")
+        if returns != "nothing" and not self.output:
+            raise FoldError(f"{self.name} returns rows, and declares no output: say output={{'name': 'i8', ...}}")
+        if returns == "nothing" and self.output and "emit" not in self.parameters:
+            raise FoldError(f"{self.name} declares an output, and neither returns rows nor has a parameter `emit`")
+        if returns == "value" and len(self.output) != 1:
+            raise FoldError(f"{self.name} must return a tuple of {len(self.output)} values: {', '.join(self.output)}")
+        if self.forget is not None and self.forget not in self.state:
+            raise FoldError(f"{self.name}: forget={self.forget!r} is not a field of its state")
+        object.__setattr__(self, "returns", returns)
+        object.__setattr__(self, "optional", optional)
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return getattr(self.function, "__qualname__", repr(self.function)).rsplit(".", 1)[-1]
+
+    def __call__(self, *args: Any) -> Any:
+        """The function itself, for tests."""
+        return self.function(*args)
+
+    def row_dtype(self, tagged: bool) -> np.dtype[Any]:
+        """How a row of its state lies in memory."""
+        return state_dtype(self.state, tagged)
+
+    def same_state(self, other: Fold) -> bool:
+        """Whether two folds may share one table."""
+        return self.row_dtype(True) == other.row_dtype(True)
+
+    def without_compiling(self) -> Fold:
+        """The same fold, uncompiled."""
+        from dataclasses import replace
+
+        return replace(self, compiled=False)
+
+
+def fold(
+    function: Callable[..., Any] | None = None,
+    *,
+    state: Schema,
+    output: Schema | None = None,
+    values: Schema | str | None = None,
+    pending: Schema | None = None,
+    forget: str | None = None,
+    create: bool = True,
+    compiled: bool = True,
+) -> Any:
+    """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
+
+    `values`: the types of value columns that are not int64. `pending`: the columns of records that `later` post-dates.
+    `forget`: a field of the state; a key for which it is true after the fold is forgotten. `create=False`: records of
+    keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
+    """
+    if function is None:
+        return functools.partial(
+            fold,
+            state=state,
+            output=output,
+            values=values,
+            pending=pending,
+            forget=forget,
+            create=create,
+            compiled=compiled,
+        )
+    if not inspect.isfunction(function):
+        raise FoldError(f"a fold is a plain function, not {function!r}")
+    try:
+        state_dtype(state, True)
+        kinds = {"value": values} if isinstance(values, str) else values
+        return Fold(
+            function,
+            dict(state),
+            declared(output, "output"),
+            None if kinds is None else wide(kinds, "values"),
+            wide(pending, "pending"),
+            forget,
+            create,
+            compiled,
+        )
+    except TypeError as error:
+        raise FoldError(f"{function.__name__}: {error}") from None
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    names = tuple(inspect.signature(function).parameters)
+    if all(name in PARAMETERS for name in names):
+        return names
+    if len(names) == 3 and not set(names) & set(PARAMETERS):
+        return _PLAIN  # (k, v, s): the usual three, called something else
+    strange = [name for name in names if name not in PARAMETERS]
+    raise FoldError(
+        f"{function.__name__} has the parameter{'s' if len(strange) > 1 else ''} {', '.join(strange)}: a fold's "
+        f"parameters are among {', '.join(PARAMETERS)}"
+    )
+
+
+def _returns(function: Callable[..., Any]) -> tuple[str, bool]:
+    """What a function returns ("rows", "value" or "nothing"), and whether it may return None."""
+    tree = definition(function)
+    finds = _Returns()
+    for statement in tree.body:
+        finds.visit(statement)
+    if finds.generator:
+        raise FoldError(
+            f"{function.__name__} uses `yield`, which compiled folds cannot: it would work on copies of the state. "
+            "Take a parameter `emit` and call emit.row(...)"
+        )
+    given = [node for node in finds.values if not _is_none(node)]
+    if not given:
+        return "nothing", True
+    optional = len(given) < len(finds.values) or not isinstance(tree.body[-1], ast.Return)
+    return ("rows" if all(isinstance(node, ast.Tuple) for node in given) else "value"), optional
+
+
+class _Returns(ast.NodeVisitor):
+    """The values of the return statements of a function, not of functions inside it."""
+
+    def __init__(self) -> None:
+        self.values: list[ast.expr | None] = []
+        self.generator = False
+
+    def visit_Return(self, node: ast.Return) -> None:
+        """One more."""
+        if isinstance(node.value, ast.IfExp):
+            self.values += [node.value.body, node.value.orelse]
+        else:
+            self.values.append(node.value)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Another function: its returns are its own."""
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Another function."""
+
+    def visit_Yield(self, node: ast.Yield) -> None:
+        """A generator."""
+        self.generator = True
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
+
+
+def definition(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of a function; FoldError if there is no source to read."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        raise FoldError(
+            f"the source of {function.__name__} cannot be read, which compiling needs: define it in a file"
+        ) from None
+    tree = ast.parse(source)
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise FoldError(f"{function.__name__} must be written with def")
+    return node

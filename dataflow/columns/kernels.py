@@ -1,0 +1,406 @@
+"""Compiled kernels over segments: allocation, hash tables, heaps. One file, because numba's disk cache sees changes in
+the file of a function only.
+
+A *row* is `stride` words of 64 bits in one array of words; a *segment* is a run of rows that belongs to a bin. Four
+words say where a segment is (`meta[bin]`): its first row, how many rows it has room for, how many are used, and how
+many records have been applied to it. `ctl` is what else the kernels must remember: how far the array has been given
+out, and lists of segments that were given back, by size.
+
+Hash table: open addressing with linear probing inside a bin's segment. The first word of a row is the hash of its key
+with the top bit set, 0 where there is none: the top bit of a hash is known from its bin, so it is free to say "taken",
+and the hash is a bijection, so the key need not be kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from dataflow.columns.hashing import mix
+
+FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
+META = 4
+GIVEN, LIMIT, AT, FREE = 0, 1, 2, 3  # entries of ctl; AT: the record that is being applied
+SIZES = 72  # sizes of segments: 4, 6, 8, 12, 16, 24, ...
+CTL = FREE + SIZES
+FULL = -2  # what kernels return when the array of words has no room left
+
+TOP = np.uint64(1 << 63)
+_LOW = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_0 = np.uint64(0)
+BLOCK = 64  # rows that are fetched from memory together
+
+
+def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
+    """Asks for the cache line of a word ahead of its use."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(array.data, [args[1]])
+        address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), *[ir.IntType(32)] * 3])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [address, *(ir.Constant(ir.IntType(32), n) for n in (1, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64), generate
+
+
+_fetch_row: Any = intrinsic(_fetch)  # called in compiled code, without the first parameter
+
+
+# Segments
+
+
+@njit(inline="always")
+def size_of(number: Any) -> Any:
+    """The room of the number-th size: 4, 6, 8, 12, 16, ..."""
+    return (2 + (number & 1)) << ((number >> 1) + 1)
+
+
+@njit
+def size_for(rows: Any) -> Any:
+    """The number of the least size with room for so many rows."""
+    number = 0
+    while size_of(number) < rows:
+        number += 1
+    return number
+
+
+@njit
+def allocate(words: Any, ctl: Any, stride: Any, number: Any, clear: Any) -> Any:
+    """The first row of a new segment of a size; FULL if there is no room. Cleared unless the caller fills it."""
+    head = ctl[FREE + number]
+    room = size_of(number)
+    if head:
+        first = head - 1
+        ctl[FREE + number] = np.int64(words[first * stride])
+        if clear:
+            for i in range(first * stride, (first + room) * stride):
+                words[i] = _0
+        else:
+            words[first * stride] = _0
+        return first
+    first = ctl[GIVEN]
+    if first + room > ctl[LIMIT]:
+        return FULL
+    ctl[GIVEN] = first + room
+    return first
+
+
+@njit
+def release(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
+    """Gives a segment back."""
+    number = size_for(room)
+    words[first * stride] = np.uint64(ctl[FREE + number])
+    ctl[FREE + number] = first + 1
+
+
+# Hash tables
+
+
+@njit(inline="always")
+def place(hashed: Any, room: Any) -> Any:
+    """Where in a segment a hash belongs: its lower half, scaled to the room."""
+    return np.int64(((hashed & _LOW) * np.uint64(room)) >> _32)
+
+
+@njit
+def grow_table(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any) -> Any:
+    """Moves a bin's table to a segment half as large again; FULL if there is no room."""
+    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    number = size_for(room) + 1 if room >= 16 else (size_for(room) + 2 if room else 0)
+    target = allocate(words, ctl, stride, number, True)
+    if target < 0:
+        return target
+    wider = size_of(number)
+    for row in range(first, first + room):
+        tag = words[row * stride]
+        if tag:
+            slot = place(tag, wider)
+            while words[(target + slot) * stride]:
+                slot += 1
+                if slot == wider:
+                    slot = 0
+            for k in range(stride):
+                words[(target + slot) * stride + k] = words[row * stride + k]
+    if room:
+        release(words, ctl, stride, first, room)
+    meta[bin, FIRST] = target
+    meta[bin, ROOM] = wider
+    return target
+
+
+@njit
+def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
+    """The row of a key that is not there yet; FULL if there is no room."""
+    if (meta[bin, USED] + 1) * 4 > meta[bin, ROOM] * 3:
+        grown = grow_table(words, meta, ctl, stride, bin)
+        if grown < 0:
+            return grown
+    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    slot = place(tag, room)
+    while words[(first + slot) * stride]:
+        slot += 1
+        if slot == room:
+            slot = 0
+    words[(first + slot) * stride] = tag
+    meta[bin, USED] += 1
+    return first + slot
+
+
+@njit
+def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
+    """The row of a key; -1 if it is not there."""
+    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    if room == 0:
+        return np.int64(-1)
+    slot = place(tag, room)
+    while True:
+        word = words[(first + slot) * stride]
+        if word == tag:
+            return first + slot
+        if word == _0:
+            return np.int64(-1)
+        slot += 1
+        if slot == room:
+            slot = 0
+
+
+@njit
+def find_or_insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
+    """The row of a key, made if need be; FULL if there is no room."""
+    row = find(words, meta, stride, bin, tag)
+    if row < 0:
+        row = insert(words, meta, ctl, stride, bin, tag)
+    return row
+
+
+@njit
+def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
+    """Takes a row out and closes the gap, so that no search stops short."""
+    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    gap = row - first
+    slot = gap
+    while True:
+        slot += 1
+        if slot == room:
+            slot = 0
+        tag = words[(first + slot) * stride]
+        if tag == _0:
+            break
+        home = place(tag, room)
+        # A row may fill the gap unless its home lies (cyclically) after the gap.
+        if (slot - home) % room >= (slot - gap) % room:
+            for k in range(stride):
+                words[(first + gap) * stride + k] = words[(first + slot) * stride + k]
+            gap = slot
+    for k in range(stride):
+        words[(first + gap) * stride + k] = _0
+    meta[bin, USED] -= 1
+
+
+@njit
+def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
+    """Hashes a block of keys and has their rows fetched: by the time they are used they are near."""
+    for i in range(start, end):
+        hashed = mix(keys[i])
+        tags[i - start] = hashed
+        _fetch_row(meta.reshape(-1), np.int64(hashed >> shift) * META)
+    for i in range(start, end):
+        hashed = tags[i - start]
+        bin = np.int64(hashed >> shift)
+        _fetch_row(words, (meta[bin, FIRST] + place(hashed, meta[bin, ROOM])) * stride)
+
+
+@njit
+def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
+    """The same where a key is its own place: bin = key mod bins, position = key div bins."""
+    bins = np.uint64(meta.shape[0])
+    for i in range(start, end):
+        key = keys[i]
+        bin = np.int64(key & (bins - np.uint64(1)))
+        _fetch_row(words, (meta[bin, FIRST] + np.int64(key >> shift)) * stride)
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
+    """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after."""
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        row = find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP)
+        if row < 0:
+            return row
+        meta[np.int64(hashed >> shift), RECORDS] += 1
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+    return 0
+
+
+@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> None:
+    """The row of each key, -1 for those that are not there."""
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
+    """Every row that is taken, with its key; how many."""
+    found = 0
+    for bin in range(meta.shape[0]):
+        first, room = meta[bin, FIRST], meta[bin, ROOM]
+        for row in range(first, first + room):
+            tag = words[row * stride]
+            if tag:
+                keys[found] = (tag & ~TOP) | ((np.uint64(bin) << shift) & TOP)
+                rows[found] = row
+                found += 1
+    return found
+
+
+@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1])", cache=True)
+def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> None:
+    """Forgets keys; those that are not there do no harm."""
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        bin = np.int64(hashed >> shift)
+        row = find(words, meta, stride, bin, hashed | TOP)
+        if row >= 0:
+            remove(words, meta, stride, bin, row)
+
+
+@njit("int64(uint64[::1], int64[::1], int64, int64, boolean)", cache=True)
+def allocate_rows(words: Any, ctl: Any, stride: Any, rows: Any, clear: Any) -> Any:
+    """`allocate` for callers in Python: a segment with room for so many rows."""
+    return allocate(words, ctl, stride, size_for(rows), clear)
+
+
+@njit("void(uint64[::1], int64[::1], int64, int64, int64)", cache=True)
+def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
+    """`release` for callers in Python."""
+    release(words, ctl, stride, first, room)
+
+
+# Heaps of post-dated records: rows of (time, key, values...), the least time of a bin first in its segment. `tree` has
+# the least time of each bin as a leaf (tree[bins + bin]) and the lesser of two children above them: tree[1] is the
+# least of all.
+
+NEVER = np.int64(2**63 - 1)
+
+
+@njit
+def _set_leaf(tree: Any, bin: Any, time: Any) -> None:
+    node = tree.size // 2 + bin
+    tree[node] = time
+    node >>= 1
+    while node:
+        least = min(tree[2 * node], tree[2 * node + 1])
+        if tree[node] == least:
+            break
+        tree[node] = least
+        node >>= 1
+
+
+@njit
+def _time_of(words: Any, row: Any, stride: Any) -> Any:
+    return np.int64(words[row * stride])
+
+
+@njit
+def _swap(words: Any, stride: Any, a: Any, b: Any) -> None:
+    for k in range(stride):
+        words[a * stride + k], words[b * stride + k] = words[b * stride + k], words[a * stride + k]
+
+
+@njit
+def _push(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, source: Any, at: Any) -> Any:
+    used, room = meta[bin, USED], meta[bin, ROOM]
+    if used == room:
+        number = size_for(room + 1)
+        target = allocate(words, ctl, stride, number, False)
+        if target < 0:
+            return target
+        first = meta[bin, FIRST]
+        for i in range(used * stride):
+            words[target * stride + i] = words[first * stride + i]
+        if room:
+            release(words, ctl, stride, first, room)
+        meta[bin, FIRST] = target
+        meta[bin, ROOM] = size_of(number)
+    first = meta[bin, FIRST]
+    for k in range(stride):
+        words[(first + used) * stride + k] = source[at + k]
+    child = used
+    while child:
+        parent = (child - 1) >> 1
+        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+            break
+        _swap(words, stride, first + parent, first + child)
+        child = parent
+    meta[bin, USED] = used + 1
+    return 0
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], uint64[::1], int64[::1])", cache=True)
+def push_all(words: Any, meta: Any, ctl: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> Any:
+    """Adds post-dated records, each to its bin; FULL if there is no room."""
+    for i in range(bins.size):
+        bin = bins[i]
+        if _push(words, meta, ctl, stride, bin, rows, i * stride) < 0:
+            return FULL
+        least = _time_of(words, meta[bin, FIRST], stride)
+        if least != tree[tree.size // 2 + bin]:
+            _set_leaf(tree, bin, least)
+    return 0
+
+
+@njit
+def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
+    first, used = meta[bin, FIRST], meta[bin, USED] - 1
+    for k in range(stride):
+        words[first * stride + k] = words[(first + used) * stride + k]
+    meta[bin, USED] = used
+    parent = 0
+    while True:
+        child = 2 * parent + 1
+        if child >= used:
+            break
+        if child + 1 < used and _time_of(words, first + child + 1, stride) < _time_of(words, first + child, stride):
+            child += 1
+        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+            break
+        _swap(words, stride, first + parent, first + child)
+        parent = child
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
+def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
+    """Takes out records that are due by a time, as many as there is room for; how many."""
+    bins, taken = tree.size // 2, 0
+    while tree[1] <= time and (taken + 1) * stride <= out.size:
+        node = 1
+        while node < bins:
+            node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
+        bin = node - bins
+        first = meta[bin, FIRST]
+        for k in range(stride):
+            out[taken * stride + k] = words[first * stride + k]
+        taken += 1
+        _pop(words, meta, stride, bin)
+        _set_leaf(tree, bin, _time_of(words, first, stride) if meta[bin, USED] else NEVER)
+    return taken
+
+
+@njit("void(int64[::1], int64, int64)", cache=True)
+def set_leaf(tree: Any, bin: Any, time: Any) -> None:
+    """A bin has arrived or left: this is its least time now."""
+    _set_leaf(tree, bin, time)

@@ -1,0 +1,153 @@
+"""The state of a stateful operator on one worker: a table, post-dated records, and the folds that change them.
+
+Native operators and Megaphone's S are two hosts of this: it knows nothing of workers, routing or migration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns import kernels
+from dataflow.columns.batch import Array, Columns
+from dataflow.columns.driver import Driver
+from dataflow.columns.fold import Fold, FoldError
+from dataflow.columns.hashing import as_words
+from dataflow.columns.pending import Pending
+from dataflow.columns.table import Dense, DenseTable, make_table
+from dataflow.errors import ConstructionError
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input: its key column, its value columns, the fold that takes it, and the order of its records at a time."""
+
+    key: str
+    value: str | Sequence[str] | None
+    fold: Fold
+    order: Sequence[str] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The value columns."""
+        if self.value is None:
+            return ()
+        return (self.value,) if isinstance(self.value, str) else tuple(self.value)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the fold's `value` is the one column itself."""
+        return isinstance(self.value, str)
+
+
+class Keyed:
+    """State by key, changed by folds. `due` is the fold of post-dated records."""
+
+    def __init__(self, name: str, sides: Sequence[Side], due: Fold | None, bins: int, dense: Dense | None) -> None:
+        self.name = name
+        self.sides = sides
+        folds = [*(side.fold for side in sides), *([due] if due is not None else [])]
+        _check_together(name, folds, due, dense)
+        self.table = make_table(bins, folds[0].state, dense)
+        pending = next((fold.pending for fold in folds if "later" in fold.parameters), {})
+        posts = any("later" in fold.parameters for fold in folds)
+        self.pending = Pending(bins, pending) if posts else None
+        self._drivers = [Driver(side.fold, side.names or None, self.table, side.alone) for side in sides]
+        self._due: Driver | None = None
+        if due is not None and posts:
+            alone = len(pending) == 1
+            self._due = Driver(due, tuple(pending) or None, self.table, alone)
+        self.output = tuple(folds[0].output)
+
+    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
+        results = [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+        least = self.least_pending
+        return results + self._fire(time) if least is not None and least <= time else results
+
+    def _receive(self, port: int, time: int, batches: list[Columns]) -> list[Columns]:
+        order = self.sides[port].order
+        if order:
+            joined = Columns.concat(batches)
+            batches = [joined.take(np.lexsort([joined[name] for name in reversed(order)]))]
+        return [out for batch in batches for out in self._apply(port, time, batch)]
+
+    def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
+        side, driver = self.sides[port], self._drivers[port]
+        keys = as_words(batch[side.key], side.key)
+        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, driver.kinds, strict=True)]
+        return self._run(driver, time, keys, values)
+
+    def _fire(self, time: int) -> list[Columns]:
+        """A fold may post-date more, for later times."""
+        assert self.pending is not None and self._due is not None
+        keys, values = self.pending.due(time)
+        return self._run(self._due, time, keys, values)
+
+    @property
+    def least_pending(self) -> int | None:
+        """The least time to which a record was post-dated."""
+        return None if self.pending is None else self.pending.least
+
+    def _run(self, driver: Driver, time: int, keys: Array, values: list[Array]) -> list[Columns]:
+        if isinstance(self.table, DenseTable):
+            self.table.check(keys)
+        try:
+            out, later = driver.apply(time, keys, values)
+        except Exception as error:
+            at = int(self.table.ctl[kernels.AT])
+            if at < len(keys):
+                bin = int(self.table.bins_of(keys[at : at + 1])[0])
+                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {time!r}")
+            raise
+        if later.size:
+            self._postpone(driver, time, later)
+        return [out] if out is not None and len(out) else []
+
+    def _postpone(self, driver: Driver, time: int, rows: Array) -> None:
+        assert self.pending is not None
+        table = rows.reshape(-1, self.pending.stride)
+        first = int(table[:, 0].view(np.int64).min())
+        if first <= time:
+            raise ValueError(
+                f"{driver.fold.name} post-dates a record to {first} at {time}: a record can be put off until later only"
+            )
+        self.pending.add(rows, self.table.bins_of(np.ascontiguousarray(table[:, 1])))
+
+    def _cast(self, column: Any, kind: np.dtype[Any], name: str) -> Array:
+        if not isinstance(column, np.ndarray):
+            raise TypeError(
+                f"{self.name}: column {name!r} holds strings, which a fold cannot use: encode it as integers"
+            )
+        if column.dtype == kind and column.flags.c_contiguous:
+            return column
+        if column.dtype.kind in "mM" and kind.kind == "i":
+            return np.ascontiguousarray(column).view(np.int64)
+        if not np.can_cast(column.dtype, kind, "same_kind"):
+            raise TypeError(
+                f"{self.name}: column {name!r} is {column.dtype}, and the fold takes {kind}: "
+                f"say values={{{name!r}: 'f8'}} in fold(...)"
+            )
+        return np.ascontiguousarray(column, kind)
+
+
+def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:
+    for fold in folds:
+        if not isinstance(fold, Fold):
+            raise ConstructionError(f"{name}: columns need a fold made with megaphone.fold(...), not {fold!r}")
+        if not folds[0].same_state(fold):
+            raise FoldError(f"{name}: {folds[0].name} and {fold.name} declare different state, and work on the same")
+        if folds[0].output and fold.output and folds[0].output != fold.output:
+            raise FoldError(f"{name}: {folds[0].name} and {fold.name} declare different output")
+        if "later" in fold.parameters and due is None:
+            raise FoldError(
+                f"{name}: {fold.name} post-dates records, and the operator has no fold for them: say due=..."
+            )
+        if not fold.create and dense is not None:
+            raise FoldError(f"{name}: {fold.name} says create=False, and dense keys always exist")
+    pendings = [fold.pending for fold in folds if "later" in fold.parameters]
+    if any(pending != pendings[0] for pending in pendings):
+        raise FoldError(f"{name}: its folds declare different columns of post-dated records")

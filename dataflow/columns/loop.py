@@ -1,0 +1,120 @@
+"""The text of the compiled loop that applies a fold to each record of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dataflow.columns.fold import Fold
+from dataflow.columns.schema import widest
+
+_HEAD = """
+from collections import namedtuple as _namedtuple
+import numpy as np
+from numba import njit
+from dataflow.columns.emitter import Rows as _Rows
+from dataflow.columns.kernels import (
+    AT as _AT, BLOCK as _BLOCK, FIRST as _FIRST, FULL as _FULL, RECORDS as _RECORDS, TOP as _TOP,
+    fetch_dense as _fetch_dense, fetch_hashed as _fetch_hashed, find as _find, find_or_insert as _find_or_insert,
+    remove as _remove,
+)
+"""
+_FIRST_ROWS = 1024  # words that emitters begin with
+
+
+def head(names: tuple[str, ...]) -> str:
+    """What stands before the fold: imports, and the type of its `value` where that has several columns."""
+    return _HEAD + (f'_Value = _namedtuple("Value", {list(names)!r})\n' if names else "")
+
+
+def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
+    """The function `_drive` over a table: (rows given back, words emitted, words post-dated).
+
+    Rows are fetched a block ahead, so that the processor waits for memory once per block and not once per record.
+    """
+    values = [f"_v{i}" for i in range(len(names))]
+    outputs = [f"_o{i}" for i in range(len(fold.output))]
+    given = ["_entries", "_words", "_meta", "_ctl", "_stride", "_shift", "time", "_keys", "_signed", *values, *outputs]
+    kind = "dense" if dense else "hashed"
+    body = [
+        "_ctl[_AT] = _i",
+        *(_FIND_DENSE if dense else _FIND_HASHED),
+        *([] if dense else _CREATE if fold.create else _SKIP),
+        "_meta[_bin, _RECORDS] += 1",
+        "state = _entries[_row]",
+        "key = _signed[_i]",
+        *_value(values, alone),
+        *(["later.key = _keys[_i]"] if "later" in fold.parameters else []),
+        *_call(fold, outputs),
+        *_forget(fold, dense),
+    ]
+    lines = [
+        "@njit(cache=True)",
+        f"def _drive({', '.join(given)}):",
+        "    _tags = np.empty(_BLOCK, np.uint64)",
+        "    _count, _n = 0, _keys.size",
+        *_emitters(fold),
+        "    for _start in range(0, _n, _BLOCK):",
+        "        _end = min(_n, _start + _BLOCK)",
+        f"        _fetch_{kind}(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)",
+        "        for _i in range(_start, _end):",
+        *(f"            {line}" for line in body),
+        *(["    _emitted = emit.words[:emit.used]"] if "emit" in fold.parameters else []),
+        *(["    _later = later.words[:later.used]"] if "later" in fold.parameters else []),
+        "    return _count, _emitted, _later",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _emitters(fold: Fold) -> list[str]:
+    lines = ["    _emitted = np.empty(0, np.uint64)", "    _later = np.empty(0, np.uint64)"]
+    kinds: dict[str, list[np.dtype[np.generic]]] = {
+        "emit": [widest(kind) for kind in fold.output.values()],
+        "later": list(fold.pending.values()),
+    }
+    for name, columns in kinds.items():
+        if name in fold.parameters:
+            zeros = "".join(f"np.{kind.name}(0), " for kind in columns)
+            start = f"np.empty({_FIRST_ROWS}, np.uint64)"
+            lines.append(f"    {name} = _Rows({start}, np.int64(0), np.uint64(0), ({zeros}))")
+    return lines
+
+
+def _value(values: list[str], alone: bool) -> list[str]:
+    if not values:
+        return []
+    columns = ", ".join(f"{value}[_i]" for value in values)
+    return [f"value = {columns}" if alone else f"value = _Value({columns})"]
+
+
+def _call(fold: Fold, outputs: list[str]) -> list[str]:
+    call = f"_fold({', '.join(fold.parameters)})"
+    if fold.returns == "nothing":
+        return [call]
+    alone = fold.returns == "value"
+    stores = [f"{output}[_count] = _result{'' if alone else f'[{i}]'}" for i, output in enumerate(outputs)]
+    if not fold.optional:
+        return [f"_result = {call}", *stores, "_count += 1"]
+    inside = [f"    {line}" for line in ("_result = _given", *stores, "_count += 1")]
+    return [f"_given = {call}", "if _given is not None:", *inside]
+
+
+def _forget(fold: Fold, dense: bool) -> list[str]:
+    if fold.forget is None:
+        return []
+    clear = ["for _k in range(_stride):", "    _words[_row * _stride + _k] = np.uint64(0)"]
+    remove = ["_remove(_words, _meta, _stride, _bin, _row)"]
+    return [f"if state.{fold.forget}:", *(f"    {line}" for line in (clear if dense else remove))]
+
+
+_FIND_HASHED = ["_hashed = _tags[_i - _start]", "_bin = np.int64(_hashed >> _shift)"]
+_CREATE = [
+    "_row = _find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _TOP)",
+    "if _row < 0:",
+    "    return _FULL, _emitted, _later",
+]
+_SKIP = ["_row = _find(_words, _meta, _stride, _bin, _hashed | _TOP)", "if _row < 0:", "    continue"]
+_FIND_DENSE = [
+    "_key = _keys[_i]",
+    "_bin = np.int64(_key & np.uint64(_meta.shape[0] - 1))",
+    "_row = _meta[_bin, _FIRST] + np.int64(_key >> _shift)",
+]

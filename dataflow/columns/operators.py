@@ -1,0 +1,206 @@
+"""Operators on streams of columns: `stream.columns.map(...)` and so on. The unit of work is the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dataflow.builder import Context, binary, require_callable, unary, unary_notify
+from dataflow.capability import Capability, MessageCapability
+from dataflow.channels.pact import Pact
+from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.columns.batch import Columns
+from dataflow.columns.groups import Aggregates, match
+from dataflow.columns.pacts import ExchangeColumns, require_columns
+from dataflow.errors import ConstructionError
+from dataflow.notificator import Notificator
+from dataflow.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.stream import Stream
+
+
+class ColumnOperators:
+    """The operators on a stream's columns. `function` always means a function of a batch (`Columns`)."""
+
+    def __init__(self, stream: Stream[Any]) -> None:
+        self._stream = stream
+
+    def map(self, function: Callable[[Columns], Any], name: str = "map") -> Stream[Columns]:
+        """`function(batch)`: columns in place of the batch's, as a mapping, a frame or `Columns`."""
+        return self._batches(name, function, lambda batch: _as_columns(function(batch), name))
+
+    def with_columns(
+        self, function: Callable[[Columns], Mapping[str, Any]], name: str = "with_columns"
+    ) -> Stream[Columns]:
+        """The batch with the columns of `function(batch)` added."""
+        return self._batches(name, function, lambda batch: batch.with_columns(function(batch)))
+
+    def filter(self, function: Callable[[Columns], Any], name: str = "filter") -> Stream[Columns]:
+        """The rows for which the mask `function(batch)` is true."""
+        return self._batches(name, function, lambda batch: batch.filter(function(batch)))
+
+    def project(self, *names: str, name: str = "project") -> Stream[Columns]:
+        """Only these columns, in this order."""
+        return self._batches(name, len, lambda batch: batch.select(names))
+
+    def exchange(self, *by: str, name: str = "exchange") -> Stream[Columns]:
+        """Brings rows with equal values in these columns to the same worker."""
+        if not by:
+            raise ConstructionError(f"{name} needs the name of at least one column")
+        return self._batches(name, len, lambda batch: batch, ExchangeColumns(by))
+
+    def _batches(
+        self, name: str, given: Any, change: Callable[[Columns], Columns], pact: Pact | None = None
+    ) -> Stream[Any]:
+        require_callable(given, name, "function of a batch")
+
+        def step(input: InputPort, output: OutputPort) -> None:
+            for message, batch in input:
+                output.give(message, change(require_columns(batch, name)))
+
+        return unary(self._stream, name, lambda _: step, pact=pact)
+
+    def aggregate(self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Any) -> Stream[Columns]:
+        """For each group at each time, one row: `aggregate("auction", bids="count", total=("sum", "price"))`.
+
+        Each worker aggregates its own rows first; groups then meet on one worker.
+        """
+        plan = Aggregates(_names(by), aggregates)
+        partial = self._batches(f"{name} (local)", len, plan.partial)
+        return _gather(partial, name, ExchangeColumns(plan.by), lambda parts: plan.finish(plan.merge(parts)))
+
+    def join(
+        self,
+        other: Stream[Any],
+        on: str | Sequence[str],
+        other_on: str | Sequence[str] | None = None,
+        name: str = "join",
+    ) -> Stream[Columns]:
+        """The pairs of rows with equal keys at equal times: the columns of both, without the other's key columns.
+
+        A column of the other that has a name of this one's gets `_right` after it.
+        """
+        keys, other_keys = _names(on), _names(other_on if other_on is not None else on)
+        if not keys or len(keys) != len(other_keys):
+            raise ConstructionError(f"{name} needs as many key columns on either side: {keys} and {other_keys}")
+        return _join(self._stream, other, keys, other_keys, name)
+
+    def tumbling(
+        self, time: str, size: int, by: str | Sequence[str] = (), *, name: str = "tumbling", **aggregates: Any
+    ) -> Stream[Columns]:
+        """Aggregates by window of `size`, as `sliding` does with a slide of the same length."""
+        return self.sliding(time, size, size, by, name=name, **aggregates)
+
+    def sliding(
+        self,
+        time: str,
+        size: int,
+        slide: int,
+        by: str | Sequence[str] = (),
+        *,
+        name: str = "sliding",
+        **aggregates: Any,
+    ) -> Stream[Columns]:
+        """For each window [end - size, end), every `slide`, and each group in it: one row with `window_end`.
+
+        `time` is a column in the dataflow's own units. A window comes out at the time of its end, once no record before
+        that can come any more.
+        """
+        if slide < 1 or size < slide or size % slide:
+            raise ConstructionError(f"{name}: the size of a window must be a multiple of its slide: {size} and {slide}")
+        plan = Aggregates(("window_end", *_names(by)), aggregates)
+
+        def panes(batch: Columns) -> Columns:
+            ends = (batch[time].astype(np.int64, copy=False) // slide + 1) * slide
+            return plan.partial(batch.with_columns({"window_end": ends}))
+
+        partial = self._batches(f"{name} (local)", len, panes)
+        return _windows(partial, name, plan, size, slide)
+
+
+def _names(by: str | Sequence[str]) -> tuple[str, ...]:
+    return (by,) if isinstance(by, str) else tuple(by)
+
+
+def _as_columns(value: Any, name: str) -> Columns:
+    if isinstance(value, Columns):
+        return value
+    if value is None:
+        raise TypeError(f"{name}: the function returned nothing: it must return columns, such as {{'key': array}}")
+    return Columns(value)
+
+
+def _gather(stream: Stream[Any], name: str, pact: Pact, finish: Callable[[list[Columns]], Columns]) -> Stream[Any]:
+    """Keeps the batches of each time, and gives `finish(batches)` when the time is complete."""
+    waiting: dict[Time, list[Columns]] = {}
+
+    def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
+        if message.time not in waiting:
+            waiting[message.time] = []
+            notificator.notify_at(message.retain())
+        waiting[message.time].append(batch)
+
+    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
+        output.give(capability, finish(waiting.pop(capability.time)))
+
+    return unary_notify(stream, name, on_batch, on_notify, pact=pact)
+
+
+def _windows(stream: Stream[Any], name: str, plan: Aggregates, size: int, slide: int) -> Stream[Any]:
+    """Puts each pane into the windows that it is part of; a window comes out at its end."""
+    waiting: dict[int, list[Columns]] = {}  # by end
+
+    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
+        for pane in np.unique(batch["window_end"]).tolist():
+            part = batch.filter(batch["window_end"] == pane)
+            if pane <= message.time:
+                raise ValueError(
+                    f"{name}: a record of the window that ends at {pane} came at {message.time!r}: too late"
+                )
+            for end in range(pane, pane + size, slide):
+                if end not in waiting:
+                    waiting[end] = []
+                    notificator.notify_at(message.delayed(end))
+                waiting[end].append(part)
+
+    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
+        end = capability.time
+        parts = [part.with_columns({"window_end": np.full(len(part), end)}) for part in waiting.pop(end)]
+        output.give(capability, plan.finish(plan.merge(parts)))
+
+    return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
+
+
+def _join(
+    left: Stream[Any], right: Stream[Any], on: tuple[str, ...], right_on: tuple[str, ...], name: str
+) -> Stream[Any]:
+    def make(context: Context) -> Callable[[InputPort, InputPort, OutputPort], None]:
+        waiting: dict[Time, tuple[list[Columns], list[Columns]]] = {}
+        due = context.notificator()
+
+        def step(first: InputPort, second: InputPort, output: OutputPort) -> None:
+            for side, input in enumerate((first, second)):
+                for message, batch in input:
+                    if message.time not in waiting:
+                        waiting[message.time] = ([], [])
+                        due.notify_at(message.retain())
+                    waiting[message.time][side].append(batch)
+            for capability in due:
+                ours, theirs = waiting.pop(capability.time)
+                if ours and theirs:
+                    output.give(capability, _pairs(Columns.concat(ours), Columns.concat(theirs), on, right_on))
+
+        return step
+
+    return binary(left, right, name, make, pacts=(ExchangeColumns(on), ExchangeColumns(right_on)), frontier=True)
+
+
+def _pairs(left: Columns, right: Columns, on: tuple[str, ...], right_on: tuple[str, ...]) -> Columns:
+    left_rows, right_rows = match(left, right, on, right_on)
+    ours = left.take(left_rows)
+    others = right.select([name for name in right.names if name not in right_on]).take(right_rows)
+    renamed = {name if name not in ours else f"{name}_right": column for name, column in others.columns.items()}
+    return Columns.trusted({**ours.columns, **renamed}, len(left_rows))

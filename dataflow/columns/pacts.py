@@ -1,0 +1,63 @@
+"""Who gets which rows of a batch of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dataflow.channels.hashing import stable_hash
+from dataflow.channels.pact import Batch, Pact
+from dataflow.columns.batch import Array, Columns
+
+
+def require_columns(batch: Batch, what: str) -> Columns:
+    """TypeError unless a batch is columns."""
+    if not isinstance(batch, Columns):
+        raise TypeError(
+            f"{what} works on columns, and rows came: send a mapping of names to arrays, such as {{'key': array}}"
+        )
+    return batch
+
+
+class ExchangeColumns(Pact):
+    """Rows with equal values in the key columns go to the same worker."""
+
+    def __init__(self, by: Sequence[str]) -> None:
+        self._by = tuple(by)
+        self.name = f"exchange by {', '.join(self._by)}"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        from dataflow.columns.hashing import route_modulo, scatter_columns
+
+        columns = require_columns(batch, self.name)
+        to, counts = np.empty(len(columns), np.uint32), np.zeros(peers, np.int64)
+        route_modulo(self._words(columns), peers, to, counts)
+        return scatter_columns(columns, to, counts)
+
+    def _words(self, columns: Columns) -> Array:
+        from dataflow.columns.hashing import mix_all
+
+        if not self._by:
+            return np.zeros(len(columns), np.uint64)
+        first, *others = (key_words(columns[name]) for name in self._by)
+        for other in others:
+            mixed = np.empty(len(first), np.uint64)
+            mix_all(first, mixed)
+            first = mixed ^ other
+        return first
+
+
+def key_words(column: Any) -> Array:
+    """A word for each value, equal for equal ones in every process: integers are their own, others are hashed."""
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "f":
+            column = column + 0.0  # one zero
+            return np.ascontiguousarray(column, np.float64).view(np.uint64)
+        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
+        return np.ascontiguousarray(wide).view(np.uint64)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    words = np.array([stable_hash(value) for value in encoded.dictionary.to_pylist()], np.uint64)
+    indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
+    return words[indices]

@@ -1,0 +1,70 @@
+"""Types of columns and of state, as people write them: {"count": "i8", "price": "f8"}."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Schema: TypeAlias = Mapping[str, Any]
+"""Names and numpy types; in state also (type, length) for a fixed array."""
+
+_KINDS = "iufb"
+
+
+def wide(schema: Schema | None, what: str) -> dict[str, np.dtype[Any]]:
+    """The columns of a schema, each of 64 bits as compiled code handles them: int64, uint64 or float64."""
+    return {name: widest(kind) for name, kind in declared(schema, what).items()}
+
+
+def widest(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The 64-bit type that holds values of a type."""
+    return np.dtype({"i": np.int64, "b": np.int64, "u": np.uint64, "f": np.float64}[kind.kind])
+
+
+def declared(schema: Schema | None, what: str) -> dict[str, np.dtype[Any]]:
+    """The columns of a schema as declared; TypeError says what is wrong."""
+    return {name: _scalar(name, kind, what) for name, kind in _items(schema, what)}
+
+
+def state_dtype(schema: Schema | None, tagged: bool) -> np.dtype[Any]:
+    """How a row of state lies in memory: the tag of its key, if it has one, and the declared fields, aligned."""
+    fields: list[tuple[Any, ...]] = [("_tag", np.uint64)] if tagged else []
+    for name, kind in _items(schema, "state"):
+        if isinstance(kind, tuple):
+            if len(kind) != 2 or not isinstance(kind[1], int) or kind[1] < 1:
+                raise TypeError(f"state {name!r}: an array in state is written (type, length), not {kind!r}")
+            fields.append((name, _scalar(name, kind[0], "state"), (kind[1],)))
+        else:
+            fields.append((name, _scalar(name, kind, "state")))
+    if not fields:
+        fields = [("_nothing", np.uint64)]
+    dtype = np.dtype(fields, align=True)
+    if dtype.itemsize % 8:
+        padding = 8 - dtype.itemsize % 8
+        dtype = np.dtype([*fields, ("_padding", np.uint8, (padding,))], align=True)
+    return dtype
+
+
+def _items(schema: Schema | None, what: str) -> list[tuple[str, Any]]:
+    if schema is None:
+        return []
+    if not isinstance(schema, Mapping):
+        raise TypeError(f"{what} is a mapping of names to types such as {{'count': 'i8'}}, not {schema!r}")
+    for name in schema:
+        if not str(name).isidentifier() or str(name).startswith("_"):
+            raise TypeError(f"{what}: {name!r} cannot be a name: it must be one in Python, and not begin with _")
+    return list(schema.items())
+
+
+def _scalar(name: str, kind: Any, what: str) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(kind)
+    except TypeError:
+        raise TypeError(
+            f"{what} {name!r}: {kind!r} is not a type of numbers, such as 'i8', 'f8', 'u4' or 'b1'"
+        ) from None
+    if dtype.kind not in _KINDS or dtype.itemsize > 8:
+        raise TypeError(f"{what} {name!r} is {dtype}: only integers, floats and booleans of up to 64 bits can be used")
+    return dtype

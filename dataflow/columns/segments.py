@@ -1,0 +1,113 @@
+"""Segments of one large array: where tables and queues keep what belongs to a bin.
+
+The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
+array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. A segment
+that was given back returns its pages to the system.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns import kernels
+from dataflow.columns.batch import Array
+
+RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_LARGE = 1 << 16  # bytes from which on pages are given back at once
+
+
+class OutOfMemory(MemoryError):
+    """A table has outgrown its reservation."""
+
+
+def reserve(size: int) -> mmap.mmap:
+    """Addresses without memory; large pages where the system offers them (a table is read at random)."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    try:
+        mapped = mmap.mmap(-1, size, flags=flags)
+    except OSError:  # a system that limits addresses (ulimit -v): take what it gives
+        if size <= 1 << 24:
+            raise
+        return reserve(size // 2)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped
+
+
+class Segments:
+    """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout."""
+
+    def __init__(self, bins: int, stride: int, reserved: int = RESERVED) -> None:
+        self.bins = bins
+        self.stride = stride
+        self._mapped = reserve(reserved)
+        self.words: Array = np.frombuffer(self._mapped, np.uint64)
+        self.meta: Array = np.zeros((bins, kernels.META), np.int64)
+        self.ctl: Array = np.zeros(kernels.CTL, np.int64)
+        self.ctl[kernels.LIMIT] = len(self.words) // stride
+
+    def rows(self, bin: int) -> Array:
+        """The words of a bin's segment, as they lie."""
+        first, room = self.meta[bin, :2].tolist()
+        return self.words[first * self.stride : (first + room) * self.stride]
+
+    def take(self, bin: int) -> Array:
+        """Takes a bin's segment out: a copy of its words. The memory is given back."""
+        rows = self.rows(bin).copy()
+        self.clear(bin)
+        return rows
+
+    def clear(self, bin: int) -> None:
+        """Gives the segment of a bin back."""
+        first, room = self.meta[bin, :2].tolist()
+        if room:
+            self._give_back(first, room)
+            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
+        self.meta[bin, : kernels.RECORDS] = 0
+
+    def make(self, bin: int, room: int, used: int) -> None:
+        """Makes a segment for a bin that has none, for the caller to fill."""
+        if self.meta[bin, kernels.ROOM]:
+            raise AssertionError(f"bin {bin} is here already")
+        number = int(kernels.size_for(room))
+        if kernels.size_of(number) != room:
+            raise ValueError(f"no segment has room for {room} rows exactly")
+        self.meta[bin, : kernels.RECORDS] = (self.allocate(room, clear=False), room, used)
+
+    def allocate(self, rows: int, clear: bool) -> int:
+        """The first row of a new segment; `rows` is a size that the kernels know."""
+        first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, clear))
+        if first < 0:
+            raise self.full()
+        return first
+
+    def full(self) -> OutOfMemory:
+        """What to raise when kernels say FULL."""
+        return OutOfMemory(f"a table has outgrown its {len(self._mapped) >> 30} GiB of addresses: use more workers")
+
+    def _give_back(self, first: int, room: int) -> None:
+        """Returns the pages that lie wholly within a segment to the system; they read as zeros from then on."""
+        start = -(-first * self.stride * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = (first + room) * self.stride * 8 // mmap.PAGESIZE * mmap.PAGESIZE
+        if end - start >= _LARGE:
+            self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+    def size(self, bin: int) -> int:
+        """The bytes of a bin's segment."""
+        return int(self.meta[bin, kernels.ROOM]) * self.stride * 8
+
+    @property
+    def sizes(self) -> Array:
+        """The bytes of every bin's segment."""
+        sizes: Array = self.meta[:, kernels.ROOM] * (self.stride * 8)
+        return sizes
+
+    def __sizeof__(self) -> int:
+        return int(self.ctl[kernels.GIVEN]) * self.stride * 8
+
+    def __reduce__(self) -> Any:
+        raise TypeError("segments do not leave their process; bins do")

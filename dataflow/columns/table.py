@@ -1,0 +1,210 @@
+"""Keyed state in segments, one per bin: hashed for any integer keys, dense for integers from 0 to a known end.
+
+Costs: a batch is applied in one pass, whatever the number of bins; a bin leaves and arrives as one contiguous copy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns import kernels
+from dataflow.columns.batch import Array, Columns
+from dataflow.columns.hashing import mix_all, unmix_all
+from dataflow.columns.schema import Schema, state_dtype
+from dataflow.columns.segments import Segments
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Keys are the integers from 0 up to `domain`, most of which occur: no hashing."""
+
+    domain: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.domain <= 1 << 40:
+            raise ValueError(f"a dense domain has between 1 and 2^40 keys, not {self.domain}")
+
+
+class Table(ABC):
+    """State by key in `bins` segments. `entries` are the rows as records; a row moves when its bin grows."""
+
+    dense: bool
+    shift: int  # from a hash (or a dense key) to its bin (or its position)
+
+    def __init__(self, bins: int, schema: Schema) -> None:
+        if bins < 2 or bins & (bins - 1) or bins > 1 << 20:
+            raise ValueError(f"the number of bins must be a power of two from 2 to 2^20, not {bins}")
+        self.bins = bins
+        self.dtype = state_dtype(schema, tagged=not self.dense)
+        self.segments = Segments(bins, self.dtype.itemsize // 8)
+        self.words, self.meta, self.ctl = self.segments.words, self.segments.meta, self.segments.ctl
+        self.stride = self.segments.stride
+        self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
+        self.full = self.segments.full
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the state's fields."""
+        return [name for name in self.dtype.names or () if not name.startswith("_")]
+
+    def __getitem__(self, field: str) -> Array:
+        """A field of all rows: index it with what `rows` returned."""
+        return self.entries[field]
+
+    @abstractmethod
+    def bins_of(self, keys: Array) -> Array:
+        """The bin of each key."""
+
+    @abstractmethod
+    def rows(self, keys: Array) -> Array:
+        """The row of each key, made if need be. Good until the next call that may make rows."""
+
+    @abstractmethod
+    def locate(self, key: Array, row: Array, create: bool) -> bool:
+        """The row of one key; whether there is one."""
+
+    @abstractmethod
+    def forget(self, keys: Array) -> None:
+        """Removes keys and their state."""
+
+    @abstractmethod
+    def scan(self) -> tuple[Array, Array]:
+        """Every key that has state, and its row."""
+
+    def read(self) -> Columns:
+        """All state as columns: `key` and the fields. O(state): for tests, snapshots and reports."""
+        keys, rows = self.scan()
+        columns = {field: self.entries[field][rows] for field in self.fields if self.dtype[field].subdtype is None}
+        return Columns({"key": keys.view(np.int64), **columns})
+
+    @abstractmethod
+    def anchors(self) -> Array:
+        """One key for each bin that has something in it: to post-date something for the bin as a whole."""
+
+    @property
+    def sizes(self) -> Array:
+        """Bytes of state by bin."""
+        return self.segments.sizes
+
+    @property
+    def occupied(self) -> Array:
+        """The bins that have something in them."""
+        return np.flatnonzero(self.meta[:, kernels.ROOM])
+
+
+class HashTable(Table):
+    """Any integers as keys."""
+
+    dense = False
+
+    def __init__(self, bins: int, schema: Schema) -> None:
+        super().__init__(bins, schema)
+        self.shift = 64 - (bins.bit_length() - 1)
+
+    def bins_of(self, keys: Array) -> Array:
+        hashes = np.empty_like(keys)
+        mix_all(keys, hashes)
+        return (hashes >> np.uint64(self.shift)).astype(np.int64)
+
+    def rows(self, keys: Array) -> Array:
+        rows = np.empty(len(keys), np.int64)
+        if kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
+            raise self.full()
+        return rows
+
+    def locate(self, key: Array, row: Array, create: bool) -> bool:
+        kernels.find_rows(self.words, self.meta, self.stride, self.shift, key, row)
+        if row[0] < 0 and create:
+            row[:] = self.rows(key)
+        elif row[0] >= 0:
+            self.meta[self.bins_of(key), kernels.RECORDS] += 1
+        return bool(row[0] >= 0)
+
+    def forget(self, keys: Array) -> None:
+        kernels.remove_all(self.words, self.meta, self.stride, self.shift, keys)
+
+    def anchors(self) -> Array:
+        keys = self.occupied.astype(np.uint64) << np.uint64(self.shift)
+        unmix_all(keys, keys)
+        return keys
+
+    def scan(self) -> tuple[Array, Array]:
+        count = int(self.meta[:, kernels.USED].sum())
+        keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
+        kernels.taken_rows(self.words, self.meta, self.stride, self.shift, keys, rows)
+        unmix_all(keys, keys)
+        return keys, rows
+
+
+class DenseTable(Table):
+    """Keys from 0 up to a known end: a key is its own place, and needs no room for itself.
+
+    Bins are made whole when they are first written to, and never grow.
+    """
+
+    dense = True
+
+    def __init__(self, bins: int, schema: Schema, domain: int) -> None:
+        super().__init__(bins, schema)
+        self.domain = domain
+        self.shift = bins.bit_length() - 1
+        self._each = -(-domain // bins)  # keys of a bin
+        self._size = int(kernels.size_of(kernels.size_for(self._each)))
+
+    def check(self, keys: Array) -> None:
+        """ValueError if a key is outside the domain; makes the bins of all keys."""
+        if len(keys) and int(keys.max()) >= self.domain:
+            raise ValueError(
+                f"the key {int(keys.max())} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}"
+            )
+        if not self.meta[:, kernels.ROOM].all():
+            for bin in np.unique(keys & np.uint64(self.bins - 1)).tolist():
+                if not self.meta[bin, kernels.ROOM]:
+                    self.meta[bin, : kernels.RECORDS] = (
+                        self.segments.allocate(self._size, clear=True),
+                        self._size,
+                        self._each,
+                    )
+
+    def bins_of(self, keys: Array) -> Array:
+        return (keys & np.uint64(self.bins - 1)).astype(np.int64)
+
+    def rows(self, keys: Array) -> Array:
+        self.check(keys)
+        bins = self.bins_of(keys)
+        np.add.at(self.meta[:, kernels.RECORDS], bins, 1)
+        rows: Array = self.meta[bins, kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
+        return rows
+
+    def locate(self, key: Array, row: Array, create: bool) -> bool:
+        row[:] = self.rows(key)
+        return True
+
+    def forget(self, keys: Array) -> None:
+        self.entries[self.rows(keys)] = np.zeros((), self.dtype)
+
+    def anchors(self) -> Array:
+        return self.occupied.astype(np.uint64)
+
+    def scan(self) -> tuple[Array, Array]:
+        """Every key of the bins that are here: a dense key has state, zero if nobody wrote to it."""
+        bins = self.occupied
+        positions = np.arange(self._each)
+        keys = (positions[None, :] << self.shift) + bins[:, None]
+        rows = self.meta[bins, kernels.FIRST][:, None] + positions[None, :]
+        inside = keys < self.domain
+        return keys[inside].astype(np.uint64), rows[inside]
+
+
+def make_table(bins: int, schema: Schema, dense: Dense | None) -> Table:
+    """The table for keys of a kind."""
+    return HashTable(bins, schema) if dense is None else DenseTable(bins, schema, dense.domain)
+
+
+def words_per_row(schema: Schema, tagged: bool) -> Any:
+    """How many words of 64 bits a row of state has."""
+    return state_dtype(schema, tagged).itemsize // 8

@@ -1,0 +1,98 @@
+"""F and S put together: the two operators, the probe between them, and what they share (sections 3.4 and 4.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dataflow import Probe, Stream
+from dataflow.errors import ConstructionError
+from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.order import Time
+from megaphone.configuration import Configurations, Table
+from megaphone.routing import ControlPact, Routed, Router, Shared
+from megaphone.statistics import Statistics, collect
+
+INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
+
+
+class Handle:
+    """What a controller may know of an operator on this worker."""
+
+    def __init__(
+        self, bins: int, peers: int, configurations: Configurations, probe: Probe, statistics: Statistics, state: Any
+    ) -> None:
+        self.bins = bins
+        self.peers = peers
+        self.statistics = statistics
+        self.state = state  # what this worker holds: for reports and tests
+        self._configurations = configurations
+        self._probe = probe
+
+    @property
+    def configuration(self) -> Table:
+        """Where each bin is, as far as that is final."""
+        return self._configurations.latest
+
+    def passed(self, time: Time) -> bool:
+        """Whether everything at `time` is done, the migration at that time included."""
+        return self._probe.passed(time)
+
+
+class Migratable(Stream[Any]):
+    """The output of an operator that can be migrated."""
+
+    handle: Handle
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What differs between rows and columns: the store of bins, and how F and S are made from what they share."""
+
+    store: Any
+    router: Callable[[Context, Shared, Any], Router]
+    host: Callable[[Context, Shared], Callable[[], None]]
+
+
+def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly) -> Migratable:
+    """Builds F and S."""
+    scope = streams[0].scope
+    if not scope.domain.total:
+        raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
+    peers = scope.dataflow.worker.peers
+    probe: list[Any] = []
+    shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
+    routers: list[Router] = []
+
+    def make_router(context: Context) -> Callable[[], None]:
+        routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
+        shared.activate_router = context.activate
+        return routers[0].step
+
+    *records, moving = _router(control, streams, bins, name).build(make_router, frontier=True)
+    host = OperatorBuilder(scope, f"{name} S")
+    for stream in (*records, moving):
+        host.add_input(stream, Routed())
+    host.add_output()
+    host.add_output()
+    out, reports = host.build(lambda context: parts.host(context, shared), frontier=True)
+    statistics = Statistics(bins)
+    collect(reports, statistics, name)
+    probe.append(out.probe())
+    scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
+    result = Migratable(scope, out.source)
+    result.handle = Handle(bins, peers, routers[0].configurations, probe[0], statistics, parts.store)
+    return result
+
+
+def _router(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str) -> OperatorBuilder:
+    """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
+    builder = OperatorBuilder(streams[0].scope, f"{name} F")
+    for stream in streams:
+        builder.add_input(stream)
+    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers))
+    for port in range(len(streams)):
+        builder.add_output({port: None})
+    builder.add_output({last: None})
+    return builder

@@ -1,0 +1,136 @@
+"""What planners want to know of a running operator: records, processing time and bytes of state, by bin and interval.
+
+Each worker counts as it applies records, which costs an addition per record; once per interval it says what it counted
+to every worker, on an ordinary stream. Processing time is measured per batch and shared out by records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow import Stream
+from dataflow.columns import Columns
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+
+Numbers = NDArray[np.int64]
+_AT_ONCE = 1 << 14  # bins; with more, reports are rarer in proportion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """One worker's bins in one interval. Arrays by bin."""
+
+    worker: int
+    interval: int
+    seconds: float
+    bins: Numbers
+    records: Numbers
+    nanoseconds: Numbers
+    bytes: Numbers
+
+
+class Statistics:
+    """The last that was heard of each bin, from whichever worker has it."""
+
+    def __init__(self, bins: int) -> None:
+        self.records: Numbers = np.zeros(bins, np.int64)  # in the bin's last interval
+        self.nanoseconds: Numbers = np.zeros(bins, np.int64)
+        self.bytes: Numbers = np.zeros(bins, np.int64)
+        self.seconds = 0.0  # how long an interval was
+        self.reports = 0
+        self.history: list[Load] | None = None  # set to a list to keep everything that is heard
+
+    def heard(self, load: Load) -> None:
+        """A worker has told what it counted."""
+        self.records[load.bins] = load.records
+        self.nanoseconds[load.bins] = load.nanoseconds
+        self.bytes[load.bins] = load.bytes
+        self.seconds = load.seconds
+        self.reports += 1
+        if self.history is not None:
+            self.history.append(load)
+
+
+class Reporter:
+    """Says once per interval what a worker's S has counted. `counter` gives (records so far, bytes), by bin."""
+
+    def __init__(self, context: Context, output: OutputPort, bins: int, interval: float | None, counter: Any) -> None:
+        self._clock = context.clock
+        self._worker = context.worker
+        self._output = output
+        self._interval = None if interval is None else interval * max(1, bins // _AT_ONCE)
+        self._counter = counter
+        self._began = self._clock.now()
+        self._numbered = 0
+        self._capability: Capability | None = None
+        self._before: Numbers = np.zeros(bins, np.int64)
+        self._spent = 0
+
+    def saw(self, message: Any) -> None:
+        """A message has come: its time is one to report at, if a report is due."""
+        if (
+            self._interval is not None
+            and self._capability is None
+            and self._clock.now() - self._began >= self._interval
+        ):
+            self._capability = message.retain(self._output.number)
+
+    def spent(self, nanoseconds: int) -> None:
+        """So much time went into applying records."""
+        self._spent += nanoseconds
+
+    def report(self) -> None:
+        """Everything at the time at hand has been applied: the moment for a report that is due."""
+        if self._capability is None:
+            return
+        now = self._clock.now()
+        counted, sizes = self._counter()
+        records = counted - self._before
+        total = int(records.sum())
+        bins = np.flatnonzero((records > 0) | (sizes > 0))
+        shares = records[bins] * (self._spent / total if total else 0.0)
+        load = Load(
+            self._worker, self._numbered, now - self._began, bins, records[bins], shares.astype(np.int64), sizes[bins]
+        )
+        self._output.give(self._capability, [load])
+        self._capability.drop()
+        self._capability, self._before, self._spent = None, counted.copy(), 0
+        self._began = now
+        self._numbered += 1
+
+
+def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:
+    """Brings every worker's reports to every worker."""
+
+    def step(input: InputPort, output: OutputPort) -> None:
+        for _, loads in input:
+            for load in loads:
+                statistics.heard(load)
+
+    stream.unary(f"{name} statistics", lambda _: step, pact=Broadcast())
+
+
+def as_columns(history: list[Load]) -> Columns:
+    """A history as columns: interval, worker, bin, records, bytes, cost (nanoseconds): the log that planners want."""
+    return Columns(
+        {
+            "interval": _spread(history, lambda load: load.interval),
+            "worker": _spread(history, lambda load: load.worker),
+            "bin": _joined([load.bins for load in history]),
+            "records": _joined([load.records for load in history]),
+            "bytes": _joined([load.bytes for load in history]),
+            "cost": _joined([load.nanoseconds for load in history]),
+        }
+    )
+
+
+def _joined(arrays: list[Numbers]) -> Numbers:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def _spread(history: list[Load], of: Any) -> Numbers:
+    return _joined([np.full(len(load.bins), of(load), np.int64) for load in history])
