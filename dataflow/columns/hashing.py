@@ -38,7 +38,7 @@ def mix(key: Any) -> Any:
 def unmix(hashed: Any) -> Any:
     """The key that has this hash.
 
-    >>> int(unmix(mix(np.uint64(12345))))
+    >>> int(unmix(np.uint64(mix(np.uint64(12345)))))
     12345
     """
     word = hashed ^ (hashed >> _31) ^ (hashed >> _62)

@@ -60,7 +60,7 @@ def test_send_takes_any_iterable_but_not_a_record() -> None:
     assert [r for _, r in feed(use)] == bag([0, 1, 2, 3, 4, "word"])
 
 
-@pytest.mark.parametrize("record", ["word", b"word", {"a": 1}])
+@pytest.mark.parametrize("record", ["word", b"word"])
 def test_a_record_in_place_of_a_list_of_them_is_refused_with_advice(record: Any) -> None:
     with pytest.raises(TypeError, match=rf"list of records, not a {type(record).__name__}.*send\(\[record\]\)"):
         feed(lambda handle: handle.send(record))

@@ -104,7 +104,24 @@ def random_updates(chance: random.Random, times: int, bins: int, peers: int) -> 
 def run_case(seed: int) -> None:
     """One random case under a random schedule, against all three properties."""
     chance = random.Random(seed)
-    peers, bins, times = chance.randint(1, 4), 1 << chance.randint(0, 4), chance.randint(1, 8)
+    peers = chance.randint(1, 4)
+    records, updates, times, bins = random_inputs(chance, peers)
+    debug = chance.random() < 0.2
+    ahead = chance.randint(0, 3)
+    results = simulate(main, records, updates, times, bins, ahead, workers=peers, seed=seed, debug=debug)
+    check(results, records, updates, bins, peers)
+
+
+def run_on_processes(seed: int, peers: int) -> None:
+    """One random case on real processes, whose schedule is the system's."""
+    records, updates, times, bins = random_inputs(random.Random(seed), peers)
+    results = dataflow.execute(main, records, updates, times, bins, seed % 3, workers=peers)
+    check(results, records, updates, bins, peers)
+
+
+def random_inputs(chance: random.Random, peers: int) -> tuple[Inputs, Inputs, int, int]:
+    """Records, updates, how many times and how many bins."""
+    bins, times = 1 << chance.randint(0, 4), chance.randint(1, 8)
     keys = [chance.choice([n, f"key {n}"]) for n in range(chance.randint(1, 12))]
     records = {
         (worker, time): [(chance.choice(keys), chance.randint(-3, 9)) for _ in range(chance.randint(1, 6))]
@@ -112,9 +129,11 @@ def run_case(seed: int) -> None:
         for time in range(times)
         if chance.random() < 0.7
     }
-    updates = random_updates(chance, times, bins, peers)
-    debug = chance.random() < 0.2
-    results = simulate(main, records, updates, times, bins, chance.randint(0, 3), workers=peers, seed=seed, debug=debug)
+    return records, random_updates(chance, times, bins, peers), times, bins
+
+
+def check(results: list[Any], records: Inputs, updates: Inputs, bins: int, peers: int) -> None:
+    """Correctness and Migration (that the run ended at all is Completion)."""
     out = [entry for part, _ in results for entry in part]
     assert Counter(out) == Counter(oracle(records)), "Correctness"
     for worker, (_, applied) in enumerate(results):
