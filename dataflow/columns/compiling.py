@@ -119,6 +119,8 @@ class Module:
     def compile(self, signature: tuple[Any, ...]) -> Callable[..., Any]:
         """The driver, compiled or taken from disk; FoldError names the line that cannot be compiled."""
         drive = self._module._drive
+        if drive.signatures:  # another worker in this process has been here
+            return drive  # type: ignore[no-any-return]
         with _locked(self.path), warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             try:

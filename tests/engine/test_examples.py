@@ -14,9 +14,8 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 def output(example: Path) -> str:
     """What an example prints; fails if it fails, warns or hangs."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)], cwd=ROOT, capture_output=True, text=True, timeout=150, check=False
-    )
+    command = [sys.executable, "-W", "error", str(example)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 

@@ -1,7 +1,8 @@
 """Random migrations of random streams of columns, against the same three properties as for rows (section 3.2).
 
-Three operators share the cases: compiled folds over one input, compiled folds over two, and a function of batches. Under
-the seeded scheduler folds run uncompiled, which lets them note where they run; `compiled=True` runs the same folds compiled.
+Three operators share the cases: compiled folds over one input, compiled folds over two, and a function of batches.
+Under the seeded scheduler folds run uncompiled, which lets them note where they run; `compiled=True` runs the same
+folds compiled.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The three properties of section 3.2 for state in columns: uncompiled under the seeded scheduler, compiled, and on real
-processes."""
+"""The three properties of section 3.2 for state in columns: uncompiled under the seeded scheduler, compiled, and on
+real processes."""
 
 from __future__ import annotations
 
