@@ -57,7 +57,7 @@ class ColumnRouter(Router):
         mine = migration.origins == self._context.worker
         store = self._shared.bins
         for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
-            for words in depart(store.table, store.pending, bin, PIECE):
+            for words in depart(store.movable, bin, PIECE):
                 parts: list[Any] = [()] * self._peers
                 parts[destination] = Columns.trusted({"words": words}, len(words))
                 yield Parts(parts), words.nbytes
@@ -79,8 +79,7 @@ class ColumnHost(Host):
 
     def _install_arrivals(self) -> None:
         for message, batch in self._arrivals:
-            for piece in unpack(batch["words"]):
-                arrive(self._keyed.table, self._keyed.pending, piece)
+            arrive(self._keyed.movable, unpack(batch["words"]))
             self._hold_from(message)
 
     def saw(self, message: MessageCapability) -> None:
@@ -94,9 +93,8 @@ class ColumnHost(Host):
         return results
 
     def _counted(self) -> tuple[Any, Any]:
-        table, pending = self._keyed.table, self._keyed.pending
-        sizes = table.sizes if pending is None else table.sizes + pending.sizes
-        return table.meta[:, RECORDS], sizes
+        sizes = sum(part.segments.sizes for part in self._keyed.movable)
+        return self._keyed.table.meta[:, RECORDS], sizes
 
 
 def folded(

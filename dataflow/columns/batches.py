@@ -81,6 +81,11 @@ class KeyedBatches:
         self._notificator = BatchNotificator(self.table, self.pending)
 
     @property
+    def movable(self) -> list[Any]:
+        """What belongs to a bin."""
+        return [self.table, self.pending]
+
+    @property
     def least_pending(self) -> int | None:
         """The least time to which a record was post-dated."""
         return self.pending.least

@@ -1,4 +1,4 @@
-"""Compiled kernels over segments: allocation, hash tables, heaps. One file, because numba's disk cache sees changes in
+"""Compiled kernels over segments: allocation and hash tables. One file, because numba's disk cache sees changes in
 the file of a function only.
 
 A *row* is `stride` words of 64 bits in one array of words; a *segment* is a run of rows that belongs to a bin. Four
@@ -290,117 +290,28 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-# Heaps of post-dated records: rows of (time, key, values...), the least time of a bin first in its segment. `tree` has
-# the least time of each bin as a leaf (tree[bins + bin]) and the lesser of two children above them: tree[1] is the
-# least of all.
+@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
+    """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 
-NEVER = np.int64(2**63 - 1)
-
-
-@njit
-def _set_leaf(tree: Any, bin: Any, time: Any) -> None:
-    node = tree.size // 2 + bin
-    tree[node] = time
-    node >>= 1
-    while node:
-        least = min(tree[2 * node], tree[2 * node + 1])
-        if tree[node] == least:
-            break
-        tree[node] = least
-        node >>= 1
-
-
-@njit
-def _time_of(words: Any, row: Any, stride: Any) -> Any:
-    return np.int64(words[row * stride])
-
-
-@njit
-def _swap(words: Any, stride: Any, a: Any, b: Any) -> None:
-    for k in range(stride):
-        words[a * stride + k], words[b * stride + k] = words[b * stride + k], words[a * stride + k]
-
-
-@njit
-def _push(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, source: Any, at: Any) -> Any:
-    used, room = meta[bin, USED], meta[bin, ROOM]
-    if used == room:
-        number = size_for(room + 1)
-        target = allocate(words, ctl, stride, number, False)
-        if target < 0:
-            return target
-        first = meta[bin, FIRST]
-        for i in range(used * stride):
-            words[target * stride + i] = words[first * stride + i]
-        if room:
-            release(words, ctl, stride, first, room)
-        meta[bin, FIRST] = target
-        meta[bin, ROOM] = size_of(number)
-    first = meta[bin, FIRST]
-    for k in range(stride):
-        words[(first + used) * stride + k] = source[at + k]
-    child = used
-    while child:
-        parent = (child - 1) >> 1
-        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
-            break
-        _swap(words, stride, first + parent, first + child)
-        child = parent
-    meta[bin, USED] = used + 1
-    return 0
-
-
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], uint64[::1], int64[::1])", cache=True)
-def push_all(words: Any, meta: Any, ctl: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> Any:
-    """Adds post-dated records, each to its bin; FULL if there is no room."""
+    `counts` has a zero for each bin, before and after.
+    """
+    for i in range(bins.size):
+        counts[bins[i]] += 1
     for i in range(bins.size):
         bin = bins[i]
-        if _push(words, meta, ctl, stride, bin, rows, i * stride) < 0:
-            return FULL
-        least = _time_of(words, meta[bin, FIRST], stride)
-        if least != tree[tree.size // 2 + bin]:
-            _set_leaf(tree, bin, least)
+        needed = meta[bin, USED] + counts[bin]
+        counts[bin] = 0
+        first, room = meta[bin, FIRST], meta[bin, ROOM]
+        if needed > room:
+            number = size_for(needed)
+            target = allocate(words, ctl, stride, number, False)
+            if target < 0:
+                return FULL
+            for k in range(meta[bin, USED] * stride):
+                words[target * stride + k] = words[first * stride + k]
+            if room:
+                release(words, ctl, stride, first, room)
+            meta[bin, FIRST] = target
+            meta[bin, ROOM] = size_of(number)
     return 0
-
-
-@njit
-def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
-    first, used = meta[bin, FIRST], meta[bin, USED] - 1
-    for k in range(stride):
-        words[first * stride + k] = words[(first + used) * stride + k]
-    meta[bin, USED] = used
-    parent = 0
-    while True:
-        child = 2 * parent + 1
-        if child >= used:
-            break
-        if child + 1 < used and _time_of(words, first + child + 1, stride) < _time_of(words, first + child, stride):
-            child += 1
-        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
-            break
-        _swap(words, stride, first + parent, first + child)
-        parent = child
-
-
-@njit("int64(uint64[::1], int64[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
-def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
-    """Takes out records that are due by a time, as many as there is room for; how many."""
-    bins, taken = tree.size // 2, 0
-    while tree[1] <= time and (taken + 1) * stride <= out.size:
-        node = 1
-        while node < bins:
-            node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
-        bin = node - bins
-        first = meta[bin, FIRST]
-        for k in range(stride):
-            out[taken * stride + k] = words[first * stride + k]
-        taken += 1
-        _pop(words, meta, stride, bin)
-        _set_leaf(tree, bin, _time_of(words, first, stride) if meta[bin, USED] else NEVER)
-    return taken
-
-
-@njit("void(int64[::1], int64, int64)", cache=True)
-def set_leaf(tree: Any, bin: Any, time: Any) -> None:
-    """A bin has arrived or left: this is its least time now."""
-    _set_leaf(tree, bin, time)

@@ -88,6 +88,11 @@ class Keyed:
         return self._run(self._due, time, keys, values)
 
     @property
+    def movable(self) -> list[Any]:
+        """What belongs to a bin."""
+        return [self.table] if self.pending is None else [self.table, self.pending]
+
+    @property
     def least_pending(self) -> int | None:
         """The least time to which a record was post-dated."""
         return None if self.pending is None else self.pending.least

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dataflow.columns import kernels
+from dataflow.columns import heaps, kernels
 from dataflow.columns.batch import Array
 from dataflow.columns.segments import Segments
 
@@ -23,50 +23,40 @@ class Pending:
     def __init__(self, bins: int, kinds: dict[str, np.dtype[Any]]) -> None:
         self.kinds = kinds
         self.stride = 2 + len(kinds)
-        self._segments = Segments(bins, self.stride)
-        self._tree: Array = np.full(2 * bins, kernels.NEVER, np.int64)
+        self.segments = Segments(bins, self.stride, packed=True)
+        self._tree: Array = np.full(2 * bins, heaps.NEVER, np.int64)
 
     @property
     def least(self) -> int | None:
         """The least time of any record."""
         least = int(self._tree[1])
-        return None if least == kernels.NEVER else least
+        return None if least == heaps.NEVER else least
 
     def add(self, rows: Array, bins: Array) -> None:
         """Adds records as words, row after row, each to its bin."""
-        segments = self._segments
-        if kernels.push_all(segments.words, segments.meta, segments.ctl, self.stride, self._tree, rows, bins) < 0:
-            raise segments.full()
+        segments = self.segments
+        segments.reserve(bins)
+        heaps.push_all(segments.words, segments.meta, self.stride, self._tree, rows, bins)
 
     def due(self, time: int) -> tuple[Array, list[Array]]:
         """Takes out what is due by a time: keys, and the values of each column. In the order of times."""
-        segments, chunks = self._segments, []
+        segments, chunks = self.segments, []
         while (least := self.least) is not None and least <= time:
             out = np.empty(_CHUNK * self.stride, np.uint64)
-            taken = kernels.pop_due(segments.words, segments.meta, self.stride, self._tree, time, out)
+            taken = heaps.pop_due(segments.words, segments.meta, self.stride, self._tree, time, out)
             chunks.append(out[: taken * self.stride].reshape(-1, self.stride))
         table = np.concatenate(chunks) if chunks else np.empty((0, self.stride), np.uint64)
         values = [np.ascontiguousarray(table[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
         return np.ascontiguousarray(table[:, 1]), values
 
-    def take(self, bin: int) -> Array | None:
-        """Takes the records of a bin out, as words; None if there are none."""
-        used = int(self._segments.meta[bin, kernels.USED])
-        if not used:
-            return None
-        rows = self._segments.take(bin)[: used * self.stride]
-        kernels.set_leaf(self._tree, bin, kernels.NEVER)
-        return rows
+    def departed(self, bin: int) -> None:
+        """The records of a bin have left."""
+        heaps.set_leaf(self._tree, bin, heaps.NEVER)
 
-    def put(self, bin: int, rows: Array) -> None:
-        """Puts records in that were taken out elsewhere."""
-        self.add(np.ascontiguousarray(rows), np.full(len(rows) // self.stride, bin, np.int64))
-
-    @property
-    def sizes(self) -> Array:
-        """Bytes of records by bin."""
-        sizes: Array = self._segments.meta[:, kernels.USED] * (self.stride * 8)
-        return sizes
+    def arrived(self, bin: int) -> None:
+        """The records of a bin have come."""
+        first = int(self.segments.meta[bin, kernels.FIRST])
+        heaps.set_leaf(self._tree, bin, int(self.segments.words[first * self.stride].view(np.int64)))
 
     def __len__(self) -> int:
-        return int(self._segments.meta[:, kernels.USED].sum())
+        return int(self.segments.meta[:, kernels.USED].sum())

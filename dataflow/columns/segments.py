@@ -39,27 +39,33 @@ def reserve(size: int) -> mmap.mmap:
 
 
 class Segments:
-    """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout."""
+    """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout.
 
-    def __init__(self, bins: int, stride: int, reserved: int = RESERVED) -> None:
+    `packed`: the rows that are used are the first ones of a segment, and only they need to travel.
+    """
+
+    def __init__(self, bins: int, stride: int, packed: bool = False, reserved: int = RESERVED) -> None:
         self.bins = bins
         self.stride = stride
+        self.packed = packed
+        self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
         self.meta: Array = np.zeros((bins, kernels.META), np.int64)
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = len(self.words) // stride
 
-    def rows(self, bin: int) -> Array:
-        """The words of a bin's segment, as they lie."""
-        first, room = self.meta[bin, :2].tolist()
-        return self.words[first * self.stride : (first + room) * self.stride]
+    def contents(self, bin: int) -> Array:
+        """The words of a bin's segment that mean something, as they lie."""
+        first, room, used, _ = self.meta[bin].tolist()
+        return self.words[first * self.stride : (first + (used if self.packed else room)) * self.stride]
 
-    def take(self, bin: int) -> Array:
-        """Takes a bin's segment out: a copy of its words. The memory is given back."""
-        rows = self.rows(bin).copy()
-        self.clear(bin)
-        return rows
+    def reserve(self, bins: Array) -> None:
+        """Makes room for one more row per entry of `bins` (where packed)."""
+        if self._counts is None:
+            self._counts = np.zeros(self.bins, np.int64)
+        if kernels.reserve_rows(self.words, self.meta, self.ctl, self.stride, bins, self._counts) < 0:
+            raise self.full()
 
     def clear(self, bin: int) -> None:
         """Gives the segment of a bin back."""
@@ -68,6 +74,8 @@ class Segments:
             self._give_back(first, room)
             kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         self.meta[bin, : kernels.RECORDS] = 0
+        if self.packed:
+            self.meta[bin, kernels.RECORDS] = 0
 
     def make(self, bin: int, room: int, used: int) -> None:
         """Makes a segment for a bin that has none, for the caller to fill."""
@@ -96,14 +104,10 @@ class Segments:
         if end - start >= _LARGE:
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
-    def size(self, bin: int) -> int:
-        """The bytes of a bin's segment."""
-        return int(self.meta[bin, kernels.ROOM]) * self.stride * 8
-
     @property
     def sizes(self) -> Array:
-        """The bytes of every bin's segment."""
-        sizes: Array = self.meta[:, kernels.ROOM] * (self.stride * 8)
+        """How many bytes of each bin would travel."""
+        sizes: Array = self.meta[:, kernels.USED if self.packed else kernels.ROOM] * (self.stride * 8)
         return sizes
 
     def __sizeof__(self) -> int:

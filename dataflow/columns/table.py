@@ -85,10 +85,11 @@ class Table(ABC):
     def anchors(self) -> Array:
         """One key for each bin that has something in it: to post-date something for the bin as a whole."""
 
-    @property
-    def sizes(self) -> Array:
-        """Bytes of state by bin."""
-        return self.segments.sizes
+    def departed(self, bin: int) -> None:  # noqa: B027  # a table has nothing else to do; others have
+        """A bin has left."""
+
+    def arrived(self, bin: int) -> None:  # noqa: B027
+        """A bin has come."""
 
     @property
     def occupied(self) -> Array:

@@ -1,0 +1,110 @@
+"""Compiled heaps of post-dated records, one per bin, in segments (see `kernels` for those).
+
+A row is (time, key, values...); the row with the least time of a bin is the first of its segment. `tree` has the least
+time of each bin as a leaf (tree[bins + bin]) and the lesser of two children above them, so tree[1] is the least of all.
+
+Nothing here calls compiled code of another file, whose changes numba's disk cache would not see.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_FIRST, _USED = 0, 2  # columns of meta, as in kernels
+NEVER = np.int64(2**63 - 1)
+
+
+@njit
+def _set_leaf(tree: Any, bin: Any, time: Any) -> None:
+    node = tree.size // 2 + bin
+    tree[node] = time
+    node >>= 1
+    while node:
+        least = min(tree[2 * node], tree[2 * node + 1])
+        if tree[node] == least:
+            break
+        tree[node] = least
+        node >>= 1
+
+
+@njit
+def _time_of(words: Any, row: Any, stride: Any) -> Any:
+    return np.int64(words[row * stride])
+
+
+@njit
+def _swap(words: Any, stride: Any, a: Any, b: Any) -> None:
+    for k in range(stride):
+        words[a * stride + k], words[b * stride + k] = words[b * stride + k], words[a * stride + k]
+
+
+@njit
+def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) -> None:
+    first, used = meta[bin, _FIRST], meta[bin, _USED]
+    for k in range(stride):
+        words[(first + used) * stride + k] = source[at + k]
+    child = used
+    while child:
+        parent = (child - 1) >> 1
+        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+            break
+        _swap(words, stride, first + parent, first + child)
+        child = parent
+    meta[bin, _USED] = used + 1
+
+
+@njit("void(uint64[::1], int64[:,::1], int64, int64[::1], uint64[::1], int64[::1])", cache=True)
+def push_all(words: Any, meta: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> None:
+    """Adds post-dated records, each to its bin, for which there is room."""
+    for i in range(bins.size):
+        bin = bins[i]
+        _push(words, meta, stride, bin, rows, i * stride)
+        least = _time_of(words, meta[bin, _FIRST], stride)
+        if least != tree[tree.size // 2 + bin]:
+            _set_leaf(tree, bin, least)
+
+
+@njit
+def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
+    first, used = meta[bin, _FIRST], meta[bin, _USED] - 1
+    for k in range(stride):
+        words[first * stride + k] = words[(first + used) * stride + k]
+    meta[bin, _USED] = used
+    parent = 0
+    while True:
+        child = 2 * parent + 1
+        if child >= used:
+            break
+        if child + 1 < used and _time_of(words, first + child + 1, stride) < _time_of(words, first + child, stride):
+            child += 1
+        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+            break
+        _swap(words, stride, first + parent, first + child)
+        parent = child
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
+def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
+    """Takes out records that are due by a time, as many as there is room for; how many."""
+    bins, taken = tree.size // 2, 0
+    while tree[1] <= time and (taken + 1) * stride <= out.size:
+        node = 1
+        while node < bins:
+            node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
+        bin = node - bins
+        first = meta[bin, _FIRST]
+        for k in range(stride):
+            out[taken * stride + k] = words[first * stride + k]
+        taken += 1
+        _pop(words, meta, stride, bin)
+        _set_leaf(tree, bin, _time_of(words, first, stride) if meta[bin, _USED] else NEVER)
+    return taken
+
+
+@njit("void(int64[::1], int64, int64)", cache=True)
+def set_leaf(tree: Any, bin: Any, time: Any) -> None:
+    """A bin has arrived or left: this is its least time now."""
+    _set_leaf(tree, bin, time)

@@ -1,0 +1,141 @@
+"""Joins that remember: every pair of a left and a right record with equal keys, whenever they come.
+
+A pair comes out at the later of its two times. `unique="right"` promises that a key occurs on the right at most once,
+as an identity does: then a left record that has met its partner is forgotten, and only those that wait are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns import joins
+from dataflow.columns.batch import Array, Columns
+from dataflow.columns.hashing import as_words
+from dataflow.columns.segments import Segments
+from dataflow.columns.table import HashTable
+from dataflow.errors import ConstructionError
+
+LEFT, RIGHT = 0, 1
+_HEADS = ("left", "right")
+
+
+class Pool:
+    """The rows of one side, chained by key, in segments by bin."""
+
+    def __init__(self, bins: int, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        self.segments = Segments(bins, 1 + len(self.columns), packed=True)
+        self.kinds: list[np.dtype[Any]] | None = None  # of the columns, from the first batch on
+
+    def departed(self, bin: int) -> None:
+        """Nothing else to do."""
+
+    def arrived(self, bin: int) -> None:
+        """Nothing else to do."""
+
+
+class KeyedJoin:
+    """The state of a join on one worker. See `Keyed` for what hosts expect."""
+
+    pending = None
+    least_pending = None
+
+    def __init__(
+        self, name: str, keys: Sequence[str], columns: Sequence[Sequence[str]], unique: str | None, bins: int
+    ) -> None:
+        if unique not in (None, *_HEADS):
+            raise ConstructionError(
+                f"{name}: unique is 'left' or 'right', the side on which a key occurs once, not {unique!r}"
+            )
+        twice = set(columns[LEFT]) & set(columns[RIGHT])
+        if twice:
+            raise ConstructionError(f"{name}: both sides have a column {min(twice)!r}: rename one first")
+        self.name = name
+        self.keys = tuple(keys)
+        self.table = HashTable(bins, {"left": "i8", "right": "i8"})
+        self._pools = [Pool(bins, side) for side in columns]
+        self._unique = None if unique is None else _HEADS.index(unique)
+
+    @property
+    def movable(self) -> list[Any]:
+        """What belongs to a bin."""
+        return [self.table, *self._pools]
+
+    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Meets and keeps the records of a time, the left ones first."""
+        results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
+        return [out for out in results if out is not None]
+
+    def _meet(self, side: int, batch: Columns) -> Columns | None:
+        keys = as_words(batch[self.keys[side]], self.keys[side])
+        places = self.table.rows(keys)
+        bins = self.table.bins_of(keys)
+        other = self._pools[1 - side]
+        mine = self._values(side, batch)
+        heads = np.ascontiguousarray(self.table[_HEADS[1 - side]][places])
+        counts = np.empty(len(keys), np.int64)
+        segments = other.segments
+        total = joins.count_matches(heads, segments.words, segments.meta, segments.stride, bins, counts)
+        out = None
+        if total:
+            records, rows = np.empty(total, np.int64), np.empty(total, np.int64)
+            joins.list_matches(heads, segments.words, segments.meta, segments.stride, bins, records, rows)
+            out = self._pairs(side, batch, records, rows)
+        self._keep(side, places, bins, mine, counts)
+        return out
+
+    def _keep(self, side: int, places: Array, bins: Array, values: Array, counts: Array) -> None:
+        if self._unique == 1 - side:  # those who have met their only partner need not stay
+            alone = np.flatnonzero(counts == 0)
+            places, bins, values = places[alone], bins[alone], np.ascontiguousarray(values[alone])
+        own, other = self._pools[side].segments, self._pools[1 - side].segments
+        own.reserve(bins)
+        joins.append_rows(self.table[_HEADS[side]], places, own.words, own.meta, own.stride, bins, values)
+        if self._unique == side:
+            joins.drop_chains(self.table[_HEADS[1 - side]], places, other.words, other.meta, other.stride, bins)
+
+    def _values(self, side: int, batch: Columns) -> Array:
+        pool = self._pools[side]
+        arrays = [self._number(batch[name], name) for name in pool.columns]
+        if pool.kinds is None:
+            pool.kinds = [array.dtype for array in arrays]
+        values = np.empty((len(batch), len(arrays)), np.uint64)
+        for i, (array, kind) in enumerate(zip(arrays, pool.kinds, strict=True)):
+            if array.dtype != kind:
+                raise TypeError(f"{self.name}: column {pool.columns[i]!r} is {array.dtype}, and was {kind} before")
+            values[:, i] = _widen(array)
+        return values
+
+    def _number(self, column: Any, name: str) -> Array:
+        if not isinstance(column, np.ndarray) or column.dtype.kind == "c":
+            raise TypeError(f"{self.name}: column {name!r} cannot be kept in a join: encode it as integers first")
+        return column
+
+    def _pairs(self, side: int, batch: Columns, records: Array, rows: Array) -> Columns:
+        other = self._pools[1 - side]
+        words = other.segments.words[: len(other.segments.words) // other.segments.stride * other.segments.stride]
+        kept = words.reshape(-1, other.segments.stride)[rows]
+        assert other.kinds is not None or not len(rows)
+        theirs = {
+            name: _narrow(np.ascontiguousarray(kept[:, 1 + i]), kind)
+            for i, (name, kind) in enumerate(zip(other.columns, other.kinds or (), strict=True))
+        }
+        ours = {name: batch[name].take(records) for name in self._pools[side].columns}
+        left, right = (ours, theirs) if side == LEFT else (theirs, ours)
+        key = batch[self.keys[side]].take(records)
+        return Columns.trusted({"key": key, **left, **right}, len(records))
+
+
+def _widen(array: Array) -> Array:
+    """Any numbers as words of 64 bits."""
+    wide = {"f": np.float64, "u": np.uint64}.get(array.dtype.kind, np.int64)
+    return array.astype(wide).view(np.uint64)
+
+
+def _narrow(words: Array, kind: np.dtype[Any]) -> Array:
+    """The numbers that were widened."""
+    wide = {"f": np.float64, "u": np.uint64}.get(kind.kind, np.int64)
+    return words.view(wide).astype(kind)
