@@ -11,6 +11,7 @@ from bench.progress import Display
 from bench.registry import Experiment, Registry
 from bench.run import Run
 from bench.table import table
+from dataflow.harness.provenance import Provenance, check_writable
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -42,7 +43,7 @@ def main(
     try:
         experiments = (benchmarks if options.command == "run" else figures).select(options.names)
         if options.json is not None:
-            document.check_writable(options.json)
+            check_writable(options.json)
     except registry.Unknown as unknown:
         explain = _unknown_benchmark if options.command == "run" else _unknown_figure
         return _refuse(explain(unknown.name, benchmarks, figures))
@@ -118,7 +119,7 @@ def _refuse(reason: str) -> int:
 
 
 def _measure(experiments: Sequence[Experiment], quick: bool, json: Path | None, arguments: Sequence[str]) -> int:
-    provenance = document.Provenance(arguments)
+    provenance = Provenance(["python", "-m", "bench", *arguments])
     run = Run(quick, Display(sys.stderr))
     code = _attempt(experiments, run)
     print(provenance.summary())

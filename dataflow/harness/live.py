@@ -43,8 +43,9 @@ def view(now: Snapshot, width: int = 80) -> list[str]:
     worker 1  ▕██████▌                   ▏ 2 bins
     """
     wide = max(8, min(40, width - 34))
+    shown = min(now.seconds, now.duration)
     lines = [
-        f"time      {bar(now.seconds / now.duration, wide)} {min(now.seconds, now.duration):.1f} of {now.duration:.1f} s",
+        f"time      {bar(now.seconds / now.duration, wide)} {shown:.1f} of {now.duration:.1f} s",
         f"rate      {number(now.completed)} of {number(now.offered)} records/s",
         f"latency   {_latencies(now)}",
         f"frontier  {now.frontier:,}   {_behind(now)}",
