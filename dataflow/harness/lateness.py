@@ -7,6 +7,11 @@ epoch cost no more than a hundred.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
 import numpy as np
 
 from dataflow.harness.histogram import Histogram, bucket_of, edges_of
@@ -23,6 +28,21 @@ def charge(histogram: Histogram, schedule: Schedule, worker: int, first: int, do
     """
     for begin in range(0, len(done), _CHUNK):
         _charge_chunk(histogram, schedule, worker, first + begin, done[begin : begin + _CHUNK])
+
+
+def tally(schedule: Schedule, worker: int, done: Ints, ranges: Sequence[tuple[int, int, Histogram]]) -> None:
+    """`charge` for ranges of epochs that may overlap: (first, end, histogram). Each epoch is looked at once.
+
+    `done` is of all epochs, from 0 on.
+    """
+    cuts = sorted({cut for begin, end, _ in ranges for cut in (begin, end)})
+    pieces = []
+    for begin, end in pairwise(cuts):
+        pieces.append(Histogram(ranges[0][2].bits))
+        charge(pieces[-1], schedule, worker, begin, done[begin:end])
+    for begin, end, histogram in ranges:
+        for piece in pieces[bisect_left(cuts, begin) : bisect_left(cuts, end)]:
+            histogram.merge(piece)
 
 
 def charge_epochs(histogram: Histogram, schedule: Schedule, worker: int, first: int, done: Ints) -> None:
@@ -46,7 +66,7 @@ def _charge_chunk(histogram: Histogram, schedule: Schedule, worker: int, first: 
     start, last = bucket_of(shortest, histogram.bits), bucket_of(longest, histogram.bits)
     # A row for each epoch, a column for each edge of the buckets from its shortest to its longest wait.
     columns = np.arange(int((last - start).max()) + 2)
-    edges, _ = edges_of(start[:, None] + columns, histogram.bits)
+    edges = _lower_edges(histogram.bits)[start[:, None] + columns]
     # A record waited at least `edge` if it was due at `waited - edge` or before.
     offsets = np.clip(waited[:, None] - edges, -1, schedule.epoch_ns - 1)
     at_least = np.clip(schedule.due_by(offsets, epochs[:, None]), low[:, None], high[:, None])
@@ -56,3 +76,10 @@ def _charge_chunk(histogram: Histogram, schedule: Schedule, worker: int, first: 
     total = np.zeros(int(buckets.max()) - base + 1, np.int64)
     np.add.at(total, (buckets - base).ravel(), counts.ravel())
     histogram.add(base, total, int(shortest.min()), int(longest.max()))
+
+
+@cache
+def _lower_edges(bits: int) -> Ints:
+    """Of all buckets that a value of 64 bits can be in."""
+    lower, _ = edges_of(np.arange((63 - bits) << bits), bits)
+    return lower

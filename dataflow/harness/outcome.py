@@ -10,7 +10,7 @@ import numpy as np
 
 from dataflow.harness.episodes import Episode, merged
 from dataflow.harness.histogram import Histogram
-from dataflow.harness.lateness import charge
+from dataflow.harness.lateness import tally
 from dataflow.harness.recording import Recording, completions, episodes_of
 from dataflow.harness.schedule import SECOND, Ints, Schedule
 from dataflow.harness.tables import duration, number, table
@@ -67,21 +67,21 @@ class Outcome:
         `warmup` seconds count for the timeline only, which has a point for each `window` seconds.
         """
         schedule = _checked_schedule(recordings, warmup)
-        logs = {recording["worker"]: completions(recording) for recording in recordings}
         first = -(-round(warmup * SECOND) // schedule.epoch_ns)
         total, timeline = Histogram(bits), Timeline(round(window * SECOND), bits)
-        for worker, (done, _) in logs.items():
-            charge(total, schedule, worker, first, done[first:])
-            timeline.charge(schedule, worker, done)
         episodes = merged([episodes_of(recording) for recording in recordings])
+        migrations = [Migration(episode, *(Histogram(bits) for _ in PHASES)) for episode in episodes]
+        logs = {recording["worker"]: completions(recording) for recording in recordings}
+        for worker, (done, _) in logs.items():
+            ranges = [*timeline.ranges(schedule), (first, schedule.epochs, total)]
+            tally(schedule, worker, done, ranges + _phases(schedule, migrations, first, done))
         gave_up = [recording["gave_up"] for recording in recordings if recording["gave_up"] is not None]
-        done_by_worker = {worker: done for worker, (done, _) in logs.items()}
         return cls(
             schedule=schedule,
             warmup=warmup,
             total=total,
             timeline=timeline,
-            migrations=_migrations(schedule, episodes, first, done_by_worker, bits),
+            migrations=migrations,
             memory={
                 recording["worker"]: ([at / SECOND for at in recording["memory_at"]], recording["memory"])
                 for recording in recordings
@@ -113,15 +113,20 @@ class Outcome:
 
     def summary(self) -> str:
         """The statement, and a table of latencies in ms: of the whole run, and around each migration."""
-        rows = [["all after warm-up" if self.warmup else "all", "", *_cells(self.total)]]
-        for number_, migration in enumerate(self.migrations, 1):
+        headings, *rows = self.latencies()
+        return f"{self.statement}.\n{table(headings, rows)}"
+
+    def latencies(self) -> list[list[str]]:
+        """That table: a row of headings, then one for the whole run and three for each migration."""
+        rows = [["latency in ms", "took", *(label(q) for q in SUMMARY), "records"]]
+        rows.append(["all after the warm-up" if self.warmup else "all", "", *_cells(self.total)])
+        for place, migration in enumerate(self.migrations, 1):
             seconds = migration.episode.seconds
             took = "not ended" if seconds is None else duration(seconds)
             for phase in PHASES:
-                name = f"{number_}. {migration.episode.name}: {phase}"
+                name = f"{place}. {migration.episode.name}: {phase}"
                 rows.append([name, took if phase == "during" else "", *_cells(getattr(migration, phase))])
-        headings = ["latency in ms", "took", *(label(q) for q in SUMMARY), "records"]
-        return f"{self.statement}.\n{table(headings, rows)}"
+        return rows
 
     def document(self) -> dict[str, Any]:
         """All of it for a JSON file. Latencies are in ms, times in seconds since the start, memory in bytes."""
@@ -160,20 +165,17 @@ def _checked_schedule(recordings: Sequence[Recording], warmup: float) -> Schedul
     return schedule
 
 
-def _migrations(
-    schedule: Schedule, episodes: list[Episode], first: int, logs: dict[int, Ints], bits: int
-) -> list[Migration]:
-    migrations = []
-    for number_, episode in enumerate(episodes):
-        last = episodes[number_ - 1].end if number_ else None
-        following = episodes[number_ + 1].begin if number_ + 1 < len(episodes) else None
-        parts = [Histogram(bits) for _ in PHASES]
-        for worker, done in logs.items():
-            cuts = _cuts(schedule, episode, max(first, _due_from(schedule, last, 0)), following, done)
-            for part, begin, end in zip(parts, cuts, cuts[1:], strict=False):
-                charge(part, schedule, worker, begin, done[begin:end])
-        migrations.append(Migration(episode, *parts))
-    return migrations
+def _phases(
+    schedule: Schedule, migrations: list[Migration], first: int, done: Ints
+) -> list[tuple[int, int, Histogram]]:
+    """For a worker whose epochs were complete at `done`, which of them are before, during and after each migration."""
+    ranges = []
+    for place, migration in enumerate(migrations):
+        last = migrations[place - 1].episode.end if place else None
+        following = migrations[place + 1].episode.begin if place + 1 < len(migrations) else None
+        cuts = _cuts(schedule, migration.episode, max(first, _due_from(schedule, last, 0)), following, done)
+        ranges += list(zip(cuts, cuts[1:], (migration.before, migration.during, migration.after), strict=False))
+    return ranges
 
 
 def _cuts(schedule: Schedule, episode: Episode, first: int, following: int | None, done: Ints) -> list[int]:
@@ -192,7 +194,7 @@ def _due_from(schedule: Schedule, instant: int | None, otherwise: int) -> int:
 def _cells(histogram: Histogram) -> list[str]:
     if not len(histogram):
         return ["-"] * len(SUMMARY) + ["0"]
-    return [*(f"{value / 1e6:,.4g}" for value in histogram.quantiles(SUMMARY)), f"{len(histogram):,}"]
+    return [*(number(value / 1e6) for value in histogram.quantiles(SUMMARY)), f"{len(histogram):,}"]
 
 
 def _quantiles(histogram: Histogram) -> dict[str, float | None]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataflow.harness.machine import one_line
-from dataflow.harness.outcome import PHASES, SUMMARY, Outcome, label
+from dataflow.harness.outcome import Outcome, label
 from dataflow.harness.provenance import Provenance
-from dataflow.harness.tables import duration, number
+from dataflow.harness.tables import number
 from dataflow.harness.timeline import QUANTILES
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def write_report(
 
     shown = figures if figures is not None else figures_of(outcome, title, provenance.summary())
     pictures = "\n".join(f'<img alt="{escape(name)}" src="{data_uri(figure)}">' for name, figure in shown.items())
+    headings, *rows = outcome.latencies()
     body = f"""\
 <h1>{escape(title)}</h1>
 {_about(provenance)}
@@ -81,7 +82,7 @@ def write_report(
 {"".join(f"<p>{escape(note)}</p>" for note in notes)}
 {pictures}
 <h2>Latency in ms, of each record from when it was due</h2>
-{_latencies(outcome)}
+{_table(headings, rows)}
 <h2>Peak memory</h2>
 {_memory(outcome)}
 <details><summary>The timeline as numbers, in ms</summary>
@@ -102,21 +103,6 @@ def _about(provenance: Provenance) -> str:
         f"{provenance.started:%Y-%m-%d %H:%M} UTC, revision <code>{escape(provenance.short_revision)}</code>, "
         f"{escape(one_line(provenance.machine))}, {escape(provenance.machine['platform'])}</p>"
     )
-
-
-def _latencies(outcome: Outcome) -> str:
-    rows = [("all after the warm-up" if outcome.warmup else "all", "", outcome.total)]
-    for i, migration in enumerate(outcome.migrations, 1):
-        seconds = migration.episode.seconds
-        took = "not ended" if seconds is None else duration(seconds)
-        for phase in PHASES:
-            name = f"{i}. {migration.episode.name}: {phase}"
-            rows.append((name, took if phase == "during" else "", getattr(migration, phase)))
-    cells = [
-        [name, took, *(number(v / 1e6) if len(h) else "-" for v in h.quantiles(SUMMARY)), f"{len(h):,}"]
-        for name, took, h in rows
-    ]
-    return _table(["", "took", *(label(q) for q in SUMMARY), "records"], cells)
 
 
 def _memory(outcome: Outcome) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataflow.harness.histogram import Histogram
-from dataflow.harness.lateness import charge
-from dataflow.harness.schedule import SECOND, Ints, Schedule
+from dataflow.harness.schedule import SECOND, Schedule
 
 QUANTILES = (0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1)
 
@@ -31,15 +30,15 @@ class Timeline:
         """The histogram of a window."""
         return self.windows.setdefault(window, Histogram(self.bits))
 
-    def charge(self, schedule: Schedule, worker: int, done: Ints) -> None:
-        """Counts all of a worker's records, given when each epoch was complete."""
+    def ranges(self, schedule: Schedule) -> list[tuple[int, int, Histogram]]:
+        """For each window its epochs, from one to before another, and its histogram: for `lateness.tally`."""
         epochs, rest = divmod(self.window_ns, schedule.epoch_ns)
         if rest or not epochs:
             raise ValueError(
                 f"a window of {self.window_ns / SECOND} s is no multiple of the epoch, {schedule.epoch_ns / SECOND} s"
             )
-        for window in range(-(-len(done) // epochs)):
-            charge(self.at(window), schedule, worker, window * epochs, done[window * epochs :][:epochs])
+        begins = range(0, schedule.epochs, epochs)
+        return [(begin, min(begin + epochs, schedule.epochs), self.at(begin // epochs)) for begin in begins]
 
     def merge(self, other: Timeline) -> None:
         """Adds what another worker has measured."""

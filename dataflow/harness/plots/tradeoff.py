@@ -58,7 +58,8 @@ def latency_against_duration(
     axes.margins(0.15)
     axes.set_xlabel("duration of the migration in s")
     axes.set_ylabel("maximum latency during it in s")
-    _explain(axes, parameters, legend)
+    if migrations:
+        _explain(axes, parameters, legend)
     return finish(figure, title, caption)
 
 
