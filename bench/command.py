@@ -49,7 +49,7 @@ def main(
         return _refuse(explain(unknown.name, benchmarks, figures))
     except OSError as error:
         return _refuse(f"cannot write results to {options.json}: {error.strerror}. Nothing was run.")
-    return _measure(experiments, options.quick, options.json, arguments)
+    return _measure(experiments, options, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under a minute each, on less data or with more noise")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write results, machine and revision here")
+    parser.add_argument(
+        "--figures", type=Path, default=Path("figures"), metavar="FOLDER", help="where pictures go (figures/)"
+    )
 
 
 def _listing(benchmarks: Registry, figures: Registry) -> str:
@@ -118,14 +121,16 @@ def _refuse(reason: str) -> int:
     return USAGE
 
 
-def _measure(experiments: Sequence[Experiment], quick: bool, json: Path | None, arguments: Sequence[str]) -> int:
+def _measure(experiments: Sequence[Experiment], options: argparse.Namespace, arguments: Sequence[str]) -> int:
     provenance = Provenance(["python", "-m", "bench", *arguments])
-    run = Run(quick, Display(sys.stderr))
+    run = Run(options.quick, Display(sys.stderr), options.figures)
     code = _attempt(experiments, run)
     print(provenance.summary())
     print(table(run.results) if run.results else "nothing was measured")
-    if json is not None:
-        document.write(json, provenance, run.results, complete=code == OK)
+    for picture in run.pictures:
+        print(f"drawn: {picture}")
+    if options.json is not None:
+        document.write(options.json, provenance, run.results, complete=code == OK)
     return code
 
 

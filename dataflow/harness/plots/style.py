@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,9 +85,11 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
 
 def finish(figure: Figure, title: str, caption: str) -> Figure:
     """Puts the title above everything, and where the numbers are from below."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=BLACK)
+    wrapped = textwrap.fill(title, round(figure.get_figwidth() * 9))  # so many letters fit into an inch
+    figure.suptitle(wrapped, x=0.01, ha="left", fontsize=12, fontweight="bold", color=BLACK)
     if caption:
-        figure.supxlabel(caption, x=0.01, ha="left", fontsize=7, color=GREY)
+        wrapped = textwrap.fill(caption, round(figure.get_figwidth() * 18))
+        figure.supxlabel(wrapped, x=0.01, ha="left", fontsize=7, color=GREY)
     return figure
 
 

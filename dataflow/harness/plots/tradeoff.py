@@ -52,15 +52,26 @@ def latency_against_duration(
             axes.plot([x], [y], marker, color=colour, markersize=7, markeredgecolor="white", markeredgewidth=0.6)
         axes.plot([], [], color=colour, marker="o" if parameters == [""] else "", linewidth=2, label=strategy)
     durations, latencies = [point.seconds for point in migrations], [point.max_latency for point in migrations]
-    for axis, values in ((axes.xaxis, durations), (axes.yaxis, latencies)):
-        positive = [value for value in values if value > 0] or [1.0]
-        log_axis(axis, min(positive), max(positive))
-    axes.margins(0.15)
+    for axis, values, limit in ((axes.xaxis, durations, axes.set_xlim), (axes.yaxis, latencies, axes.set_ylim)):
+        low, high = _limits([value for value in values if value > 0])
+        log_axis(axis, low, high)
+        limit(low, high)
     axes.set_xlabel("duration of the migration in s")
     axes.set_ylabel("maximum latency during it in s")
     if migrations:
         _explain(axes, parameters, legend)
     return finish(figure, title, caption)
+
+
+def _limits(values: list[float]) -> tuple[float, float]:
+    """Room around the values, and never less than a power of ten, which would make much of little.
+
+    >>> [round(limit, 3) for limit in _limits([1.0, 1.0])], [round(limit, 3) for limit in _limits([1.0, 1000.0])]
+    ([0.316, 3.162], [0.355, 2818.383])
+    """
+    low, high = min(values, default=1.0), max(values, default=1.0)
+    room = max((high / low) ** 0.15, (10 * low / high) ** 0.5)
+    return low / room, high * room
 
 
 def _explain(axes: Axes, parameters: list[str], legend: str | None) -> None:
