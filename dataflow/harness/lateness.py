@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -30,16 +31,26 @@ def charge(histogram: Histogram, schedule: Schedule, worker: int, first: int, do
         _charge_chunk(histogram, schedule, worker, first + begin, done[begin : begin + _CHUNK])
 
 
-def tally(schedule: Schedule, worker: int, done: Ints, ranges: Sequence[tuple[int, int, Histogram]]) -> None:
-    """`charge` for ranges of epochs that may overlap: (first, end, histogram). Each epoch is looked at once.
+Since = Literal["due", "epoch end"]
 
-    `done` is of all epochs, from 0 on.
+
+def tally(
+    schedule: Schedule,
+    worker: int,
+    done: Ints,
+    ranges: Sequence[tuple[int, int, Histogram]],
+    since: Since = "due",
+) -> None:
+    """Charges ranges of epochs that may overlap: (first, end, histogram). Each epoch is looked at once.
+
+    `done` is of all epochs, from 0 on. Records are charged from when they were due, or from the end of their epoch.
     """
+    how = {"due": charge, "epoch end": charge_epochs}[since]
     cuts = sorted({cut for begin, end, _ in ranges for cut in (begin, end)})
     pieces = []
     for begin, end in pairwise(cuts):
         pieces.append(Histogram(ranges[0][2].bits))
-        charge(pieces[-1], schedule, worker, begin, done[begin:end])
+        how(pieces[-1], schedule, worker, begin, done[begin:end])
     for begin, end, histogram in ranges:
         for piece in pieces[bisect_left(cuts, begin) : bisect_left(cuts, end)]:
             histogram.merge(piece)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dataflow.harness.episodes import Episode, merged
 from dataflow.harness.histogram import Histogram
-from dataflow.harness.lateness import tally
+from dataflow.harness.lateness import Since, tally
 from dataflow.harness.recording import Recording, completions, episodes_of
 from dataflow.harness.schedule import SECOND, Ints, Schedule
 from dataflow.harness.tables import duration, number, table
@@ -45,7 +45,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run: all its workers together. Latencies are in nanoseconds, and each of a record from when it was due."""
+    """A run: all its workers together. Latencies are of records, in nanoseconds."""
 
     schedule: Schedule
     warmup: float  # seconds at the start that count only for the timeline
@@ -56,15 +56,24 @@ class Outcome:
     complete: int  # epochs, on every worker
     lag: float  # seconds that the completion of all that was due by the end took beyond it
     gave_up: float | None  # seconds since the start, if epochs were still missing
-    unsent: int = field(default=0)  # epochs that some worker never sent
+    unsent: int  # epochs that some worker never sent
+    since: Since  # from when on a record is charged
 
     @classmethod
     def of(
-        cls, recordings: Sequence[Recording], *, warmup: float = 0.0, window: float = 0.25, bits: int = 7
+        cls,
+        recordings: Sequence[Recording],
+        *,
+        warmup: float = 0.0,
+        window: float = 0.25,
+        since: Since = "due",
+        bits: int = 7,
     ) -> Outcome:
         """The outcome of a run, from every worker's recording: what `dataflow.execute` returned.
 
-        `warmup` seconds count for the timeline only, which has a point for each `window` seconds.
+        `warmup` seconds count for the timeline only, which has a point for each `window` seconds. A record's latency
+        is from when it was due; `since="epoch end"` leaves out its wait for the end of its epoch, when it was to be
+        sent.
         """
         schedule = _checked_schedule(recordings, warmup)
         first = -(-round(warmup * SECOND) // schedule.epoch_ns)
@@ -74,7 +83,7 @@ class Outcome:
         logs = {recording["worker"]: completions(recording) for recording in recordings}
         for worker, (done, _) in logs.items():
             ranges = [*timeline.ranges(schedule), (first, schedule.epochs, total)]
-            tally(schedule, worker, done, ranges + _phases(schedule, migrations, first, done))
+            tally(schedule, worker, done, ranges + _phases(schedule, migrations, first, done), since)
         gave_up = [recording["gave_up"] for recording in recordings if recording["gave_up"] is not None]
         return cls(
             schedule=schedule,
@@ -90,12 +99,18 @@ class Outcome:
             lag=max(0, max(int(done[-1]) for done, _ in logs.values()) - schedule.length_ns) / SECOND,
             gave_up=max(gave_up) / SECOND if gave_up else None,
             unsent=schedule.epochs - min(recording["sent"] for recording in recordings),
+            since=since,
         )
 
     @property
     def sustained(self) -> bool:
         """Whether everything was complete before the patience was over."""
         return self.gave_up is None
+
+    @property
+    def latency(self) -> str:
+        """What a latency is here, for headings and axes."""
+        return "latency in ms" if self.since == "due" else "latency from the epoch's end in ms"
 
     @property
     def statement(self) -> str:
@@ -118,7 +133,7 @@ class Outcome:
 
     def latencies(self) -> list[list[str]]:
         """That table: a row of headings, then one for the whole run and three for each migration."""
-        rows = [["latency in ms", "took", *(label(q) for q in SUMMARY), "records"]]
+        rows = [[self.latency, "took", *(label(q) for q in SUMMARY), "records"]]
         rows.append(["all after the warm-up" if self.warmup else "all", "", *_cells(self.total)])
         for place, migration in enumerate(self.migrations, 1):
             seconds = migration.episode.seconds
@@ -137,6 +152,7 @@ class Outcome:
             "statement": self.statement,
             "lag_s": self.lag,
             "warmup_s": self.warmup,
+            "latency_since": self.since,
             "latency_ms": _quantiles(self.total),
             "histogram_ns": self.total.to_dict(),
             "timeline": {

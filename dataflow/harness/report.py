@@ -75,13 +75,15 @@ def write_report(
     shown = figures if figures is not None else figures_of(outcome, title, provenance.summary())
     pictures = "\n".join(f'<img alt="{escape(name)}" src="{data_uri(figure)}">' for name, figure in shown.items())
     headings, *rows = outcome.latencies()
+    instant = "it was due" if outcome.since == "due" else "its epoch ended, when it was to be sent"
+    since = f"Latency of each record, from when {instant}"
     body = f"""\
 <h1>{escape(title)}</h1>
 {_about(provenance)}
 <p class="verdict{"" if outcome.sustained else " bad"}">{escape(outcome.statement)}.</p>
 {"".join(f"<p>{escape(note)}</p>" for note in notes)}
 {pictures}
-<h2>Latency in ms, of each record from when it was due</h2>
+<h2>{since}</h2>
 {_table(headings, rows)}
 <h2>Peak memory</h2>
 {_memory(outcome)}

@@ -43,6 +43,7 @@ class Schedule:
     first: int = 0
     ticks: int = 1
     epoch_ns: int = field(init=False, repr=False, compare=False)
+    epochs: int = field(init=False, repr=False, compare=False)  # how many; the last may reach beyond the duration
     # invariant: _records / _epochs is the rate in records per epoch, in lowest terms
     _records: int = field(init=False, repr=False, compare=False)
     _epochs: int = field(init=False, repr=False, compare=False)
@@ -64,16 +65,13 @@ class Schedule:
         object.__setattr__(self, "_records", per_epoch.numerator)
         object.__setattr__(self, "_epochs", per_epoch.denominator)
         object.__setattr__(self, "epoch_ns", epoch_ns)
+        duration_ns = Fraction(self.duration).limit_denominator(SECOND) * SECOND
+        object.__setattr__(self, "epochs", ceil(duration_ns / epoch_ns))
         if per_epoch.numerator * epoch_ns >= 1 << 62:
             raise ValueError(f"{self.rate} records/s in epochs of {self.epoch} s: too many records an epoch")
 
 
     # When
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs there are; the last one may reach beyond the duration."""
-        return ceil(Fraction(self.duration).limit_denominator(SECOND) * SECOND / self.epoch_ns)
 
     @property
     def length_ns(self) -> int:

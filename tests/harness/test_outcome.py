@@ -141,6 +141,16 @@ def test_a_document_has_true_labels() -> None:
     assert document["records"] == 2000 and document["sustained"] is True
 
 
+def test_latency_may_be_counted_from_the_end_of_the_epoch_and_says_so() -> None:
+    schedule, recordings, _ = made_up(5)
+    outcome = Outcome.of(recordings, window=0.05, since="epoch end")
+    by_hand = Histogram()
+    by_hand.record(done - begin - schedule.epoch_ns for begin, done, _, _ in waits(schedule, recordings))
+    assert outcome.total == by_hand
+    assert outcome.latencies()[0][0] == "latency from the epoch's end in ms"
+    assert outcome.document()["latency_since"] == "epoch end"
+
+
 def test_the_summary_is_a_table_for_people() -> None:
     _, recordings, _ = made_up(4)
     text = Outcome.of(recordings, window=0.05).summary()

@@ -51,8 +51,8 @@ def test_an_overloaded_run_says_so_in_the_picture(outcome: Outcome) -> None:
     for recording in given_up:
         del recording["through"][4000:], recording["at"][4000:]
         recording["gave_up"] = 9 * 10**9
-    assert "not sustained" in texts(plots.timeline(Outcome.of(given_up), "Too much"))
-    assert "not sustained" not in texts(plots.timeline(outcome, "Fine"))
+    assert "never complete" in texts(plots.timeline(Outcome.of(given_up), "Too much"))
+    assert "never complete" not in texts(plots.timeline(outcome, "Fine"))
 
 
 def test_a_ccdf_is_a_staircase_of_what_was_recorded() -> None:

@@ -124,7 +124,7 @@ def log_axis(axis: Any, low: float, high: float) -> None:
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Writes names (x, y, text, colour) at the right ends of lines, moved apart where they would overlap."""
+    """Writes names (x, y, text, colour) at the ends of lines, moved apart where they would overlap; top ones first."""
     from math import exp, log
 
     low, high = axes.get_ylim()
@@ -133,7 +133,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     inches = float(axes.get_position().height * axes.get_figure(root=True).get_figheight())  # type: ignore[union-attr]
     step = (place(high) - place(low)) / inches * 0.2  # a line of text in data units
     at = float("-inf")
-    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+    for x, y, text, colour in sorted(ends[::-1], key=lambda end: end[1]):
         at = max(at + step, place(max(y, low)))
         axes.annotate(
             text, (x, back(at)), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9, color=colour,

@@ -46,7 +46,7 @@ def timelines(runs: Sequence[tuple[str, Outcome]], title: str, caption: str = ""
         _draw(panel, run, name, last=panel is panels[-1])
     panels[len(runs) // 2].set_xlabel("time in s at which records were due")
     window = duration(runs[0][1].timeline.window_ns / 1e9)
-    panels[0].set_ylabel(f"latency in ms, over {window} each")
+    panels[0].set_ylabel(f"{runs[0][1].latency}, over {window} each")
     return finish(figure, title, caption)
 
 
@@ -62,20 +62,23 @@ def _draw(axes: Axes, run: Outcome, name: str, last: bool) -> None:
     mark_episodes(axes, [migration.episode for migration in run.migrations], run.schedule.length_ns / 1e9, name)
     axes.set_title(name, pad=18 if run.migrations else 6)
     if run.warmup:
-        axes.axvspan(0, run.warmup, facecolor="none", edgecolor=FAINT, hatch="////", linewidth=0, zorder=0)
-        axes.annotate(
-            "warm-up", (0, 0), xycoords=("data", "axes fraction"), xytext=(4, 4), textcoords="offset points",
-            fontsize=8, color=GREY,
-        )  # fmt: skip
+        _hatch(axes, 0, run.warmup, "warm-up", GREY)
     if not run.sustained:
-        axes.annotate(
-            "the rate was not sustained: true latencies are higher", (0.5, 0.97), xycoords="axes fraction", fontsize=9,
-            color=VERMILLION, fontweight="bold", ha="center", va="top",
-        )  # fmt: skip
+        since = run.complete * run.schedule.epoch_ns / 1e9
+        _hatch(axes, since, run.schedule.length_ns / 1e9, "never complete: true latencies are higher", VERMILLION)
     if last and begins:
         end = run.schedule.length_ns / 1e9
         ends = [(end, column[-1], label(q), colour) for (q, colour, _), column in zip(_LINES, columns[2:], strict=True)]
         label_ends(axes, [*ends, (end, (columns[0][-1] * columns[1][-1]) ** 0.5 * 0.999, ".25 to .75", SKY)])
+
+
+def _hatch(axes: Axes, begin: float, end: float, text: str, colour: str) -> None:
+    """Marks a stretch of time in which latencies are not what they seem."""
+    axes.axvspan(begin, end, facecolor="none", edgecolor=FAINT, hatch="////", linewidth=0, zorder=0)
+    axes.annotate(
+        text, (begin, 0), xycoords=("data", "axes fraction"), xytext=(4, 4), textcoords="offset points",
+        fontsize=8, color=colour,
+    )  # fmt: skip
 
 
 def mark_episodes(axes: Axes, episodes: Sequence[Episode], until: float, known: str = "") -> None:
