@@ -133,7 +133,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     inches = float(axes.get_position().height * axes.get_figure(root=True).get_figheight())  # type: ignore[union-attr]
     step = (place(high) - place(low)) / inches * 0.2  # a line of text in data units
     at = float("-inf")
-    for x, y, text, colour in sorted(ends[::-1], key=lambda end: end[1]):
+    from_below = list(reversed(ends))
+    from_below.sort(key=lambda end: end[1])
+    for x, y, text, colour in from_below:
         at = max(at + step, place(max(y, low)))
         axes.annotate(
             text, (x, back(at)), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9, color=colour,
