@@ -22,8 +22,9 @@ def bucket_of(values: Ints, bits: int) -> Ints:
     >>> bucket_of(np.array([0, 15, 16, 33, 1000]), bits=4)
     array([  0,  15,  16,  32, 111])
     """
-    length = np.frexp(values.astype(np.float64))[1].astype(np.int64)  # of a value in bits
-    length -= (values >> np.maximum(length - 1, 0)) == 0  # large values may have been rounded up to a power of two
+    # The length of a value in bits. Beyond 2^53 it may be rounded up to the next power of two, and seem a bit longer:
+    # it is then in the last bucket below that power, which has the same number by either length.
+    length = np.frexp(values.astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(length - (bits + 1), 0)
     return (shift << bits) + (values >> shift)
 

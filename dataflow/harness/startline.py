@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from dataflow.worker import Worker
+
+Report = tuple[str, str, float, float]  # process, host, and what the worker's and the machine's clock showed
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROGRAM = os.urandom(8).hex()  # forks of one program have it in common, and differ in their pid
@@ -22,7 +24,7 @@ async def agree_on_start(worker: Worker, lead: float = 0.05) -> float:
     """
     if worker.peers == 1:
         return worker.clock.now() + lead
-    heard: list[Any] = []
+    heard: list[Report] = []
     with worker.dataflow("start line") as scope:
         handle, stream = scope.input()
         probe = stream.broadcast().inspect(lambda _, report: heard.append(report)).probe()
@@ -31,12 +33,25 @@ async def agree_on_start(worker: Worker, lead: float = 0.05) -> float:
     handle.send([(f"{_PROGRAM}-{os.getpid()}", _boot(), here, here - offset)])
     handle.close()
     await probe.wait_done()
-    processes, hosts, clocks, machine_clocks = zip(*heard, strict=True)
+    return common_instant(heard, offset, worker.clock.now()) + lead
+
+
+def common_instant(reports: Sequence[Report], offset: float, now: float) -> float:
+    """When the last one reported, on the clock of one whose clock is `offset` ahead of its machine's and shows `now`.
+
+    >>> common_instant([("a", "host", 3.0, 1003.0), ("a", "host", 5.0, 1005.0)], offset=-1000.0, now=6.0)
+    5.0
+    >>> common_instant([("a", "host", 3.0, 1003.0), ("b", "host", 700.0, 1005.0)], offset=-1000.0, now=6.0)
+    5.0
+    >>> common_instant([("a", "host", 3.0, 1003.0), ("b", "other", 700.0, 1005.0)], offset=-1000.0, now=6.0)
+    6.0
+    """
+    processes, hosts, clocks, machine_clocks = zip(*reports, strict=True)
     if len(set(processes)) == 1:
-        return float(max(clocks)) + lead
+        return float(max(clocks))
     if len(set(hosts)) == 1 and hosts[0]:
-        return float(max(machine_clocks)) + offset + lead
-    return worker.clock.now() + lead
+        return float(max(machine_clocks)) + offset
+    return now
 
 
 def clock_offset(worker: Worker) -> float:

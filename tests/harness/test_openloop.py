@@ -208,6 +208,22 @@ def test_episodes_memory_and_snapshots_are_on_the_run_s_clock() -> None:
     assert seen[1].behind <= 0.001 and seen[1].outstanding <= 1
 
 
+def test_the_run_begins_when_what_was_loaded_before_is_complete() -> None:
+    async def main(worker: dataflow.Worker) -> Recording:
+        async def write(time: int, batch: list[int]) -> None:
+            await trio.sleep(60 if time == 0 else 0)
+
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            probe = stream.sink(write).probe()
+        handle.send([worker.index])
+        schedule = Schedule(rate=1000, duration=0.01, workers=worker.peers, first=1)
+        return await drive(worker, schedule, lambda *_: handle.send([1]), probe, inputs=[handle])
+
+    for recording in simulate(main, workers=2):
+        assert completions(recording)[0] == pytest.approx((np.arange(10) + 1) * MS, abs=2)
+
+
 async def real(worker: dataflow.Worker) -> Recording:
     """A short run on whatever clock there is."""
     schedule = Schedule(rate=20_000, duration=0.2, epoch=0.002, workers=worker.peers)

@@ -31,7 +31,7 @@ def made_up(seed: int) -> tuple[Schedule, list[Recording], float]:
     if episodes and chance.random() < 0.3:
         episodes[-1][2] = None
     gave_up = schedule.length_ns + 50_000_000 if chance.random() < 0.3 else None
-    recordings = []
+    recordings: list[Recording] = []
     for worker in range(schedule.workers):
         through, ats, last, epoch = [], [], 0, 0
         until = schedule.epochs if gave_up is None else chance.randrange(schedule.epochs)
@@ -53,6 +53,11 @@ def made_up(seed: int) -> tuple[Schedule, list[Recording], float]:
                 memory=[1 << 20],
             )
         )
+    for place, episode in enumerate(episodes):  # some begin at the very instant at which some epoch is complete
+        after = episodes[place - 1][2] if place else 0
+        instants = [at for at in recordings[-1]["at"] if after <= at <= (episode[2] or episode[1])]
+        if instants and chance.random() < 0.5:
+            episode[1] = instants[-1]
     return schedule, recordings, chance.choice([0, 0.05, 0.0123])
 
 
