@@ -13,20 +13,11 @@ from dataflow.harness.histogram import Histogram
 from dataflow.harness.lateness import Since, tally
 from dataflow.harness.recording import Recording, completions, episodes_of
 from dataflow.harness.schedule import SECOND, Ints, Schedule
-from dataflow.harness.tables import duration, number, table
+from dataflow.harness.tables import duration, label, number, table
 from dataflow.harness.timeline import QUANTILES, Timeline
 
 SUMMARY = (0.5, 0.9, 0.99, 0.9999, 1)
 PHASES = ("before", "during", "after")
-
-
-def label(q: float) -> str:
-    """How a quantile is called.
-
-    >>> [label(q) for q in SUMMARY]
-    ['.5', '.9', '.99', '.9999', 'max']
-    """
-    return "max" if q == 1 else f"{q:.12g}".lstrip("0")
 
 
 @dataclass(frozen=True)

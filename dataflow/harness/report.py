@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataflow.harness.machine import one_line
-from dataflow.harness.outcome import Outcome, label
+from dataflow.harness.outcome import Outcome
 from dataflow.harness.provenance import Provenance
-from dataflow.harness.tables import number
+from dataflow.harness.tables import label, number
 from dataflow.harness.timeline import QUANTILES
 
 if TYPE_CHECKING:

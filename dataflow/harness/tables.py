@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from dataflow.harness.histogram import Histogram
+
+SELECTED = (0.9, 0.99, 0.9999, 1)  # what the paper's tables have
 
 
 def number(value: float) -> str:
@@ -25,6 +29,33 @@ def duration(seconds: float) -> str:
     if seconds >= 1000:
         return f"{seconds:,.0f} s"
     return f"{seconds:.3g} s" if float(f"{seconds:.3g}") >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def label(q: float) -> str:
+    """How a quantile is called.
+
+    >>> [label(q) for q in (0.5, 0.9, 0.99, 0.9999, 1)]
+    ['.5', '.9', '.99', '.9999', 'max']
+    """
+    return "max" if q == 1 else f"{q:.12g}".lstrip("0")
+
+
+def quantile_table(families: Mapping[str, Histogram], name: str, quantiles: Sequence[float] = SELECTED) -> str:
+    """Latencies in ms, a row for each histogram in ns: the table beside a family of CCDFs.
+
+    >>> some = Histogram()
+    >>> some.record([1_000_000] * 95 + [30_000_000] * 5)
+    >>> print(quantile_table({"256": some, "native": Histogram()}, "bins"))
+    bins       .9  .99  .9999  max
+    ------  -----  ---  -----  ---
+    256     1.004   30     30   30
+    native      -    -      -    -
+    """
+    rows = [
+        [row, *(number(value / 1e6) if len(histogram) else "-" for value in histogram.quantiles(quantiles))]
+        for row, histogram in families.items()
+    ]
+    return table([name, *map(label, quantiles)], rows)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] | None = None) -> str:

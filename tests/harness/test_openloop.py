@@ -235,7 +235,15 @@ async def real(worker: dataflow.Worker) -> Recording:
     )
 
 
-@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 2}, {"workers": 2, "in_process": True}], ids=str)
+REAL: list[dict[str, Any]] = [
+    {"workers": 1},
+    {"workers": 2},
+    {"workers": 2, "in_process": True},
+    {"workers": 2, "in_process": True, "limit": 100},  # bytes: the driver waits for room again and again
+]
+
+
+@pytest.mark.parametrize("options", REAL, ids=str)
 def test_real_workers_complete_it_all(options: dict[str, Any]) -> None:
     outcome = Outcome.of(dataflow.execute(real, **options), window=0.1)
     assert outcome.sustained

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dataflow.harness.episodes import Episode
-from dataflow.harness.outcome import Outcome, label
+from dataflow.harness.outcome import Outcome
 from dataflow.harness.plots.style import (
     BLUE,
     FAINT,
@@ -20,7 +20,7 @@ from dataflow.harness.plots.style import (
     log_axis,
     new_figure,
 )
-from dataflow.harness.tables import duration
+from dataflow.harness.tables import duration, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
