@@ -73,8 +73,8 @@ class Config:
             value = getattr(self, name)
             if not least <= value <= _LARGEST:
                 raise ValueError(
-                    f"{name} is {value}; a round has at least one person and one auction, for the others refer to them, "
-                    f"and at most {_LARGEST} of each (to be given bids alone, ask the generator for bids alone)"
+                    f"{name} is {value}; a round has at least one person and one auction, for bids refer to them, and "
+                    f"at most {_LARGEST} of each (to be given bids alone, ask the generator for bids alone)"
                 )
 
     @property

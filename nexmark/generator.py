@@ -17,12 +17,12 @@ Ints = NDArray[np.int64]
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "person": ("event", "id", "name", "city", "state", "date_time"),
-    "auction": tuple("event id item_name initial_bid reserve date_time expires seller category".split()),
+    "auction": ("event", "id", "item_name", "initial_bid", "reserve", "date_time", "expires", "seller", "category"),
     "bid": ("event", "auction", "bidder", "price", "date_time"),
 }
 ENCODED = frozenset(("name", "city", "state", "item_name"))  # codes, see `vocabulary.dictionary`
 
-_KERNELS = {"person": kernels.persons, "auction": kernels.auctions, "bid": kernels.bids}
+_KERNELS: dict[str, Any] = {"person": kernels.persons, "auction": kernels.auctions, "bid": kernels.bids}
 _INT, _CODE = np.dtype(np.int64), np.dtype(np.int32)
 _UNWANTED = {dtype: np.empty(0, dtype) for dtype in (_INT, _CODE)}
 _NONE_SCATTERED = _UNWANTED[_INT]
@@ -31,8 +31,8 @@ _NONE_SCATTERED = _UNWANTED[_INT]
 class Generator:
     """Makes the events of a `Config`; which worker makes which of them, and how many at a time, is all the same.
 
-    `columns` names what is wanted, by kind; kinds and columns that are not named cost nothing. `payload="full"` adds the
-    long strings, as Arrow arrays. The first generator of a process compiles, or loads what was compiled before.
+    `columns` names what is wanted, by kind; kinds and columns that are not named cost nothing. `payload="full"` adds
+    the long strings, as Arrow arrays. The first generator of a process compiles, or loads what was compiled before.
 
     Costs, on one core: about 15 ns for an event with all columns, and some 10 µs for a call and kind. Consecutive
     numbers are several times faster than others, and than groups that come out of order.
@@ -82,13 +82,14 @@ class Generator:
         [0, 3, 6, 9, 2, 5, 8, 1, 4, 7]
         """
         if isinstance(numbers, range):
-            n = np.arange(numbers.start, numbers.stop, numbers.step, np.int64)
+            n = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
         else:
             n = _whole(numbers)
         if len(n):
             self._check_bounds(int(n.min()), int(n.max()) + 1)
         group = self.config.group
-        return n if group == 1 else n // group * group + n * SCRAMBLE % group
+        ids: Ints = n if group == 1 else n // group * group + n * SCRAMBLE % group
+        return ids
 
     def buffers(self, events: int) -> Events:
         """Room for any slice of so many events, to be given as `out`."""
@@ -103,8 +104,8 @@ class Generator:
             raise ValueError(f"there is no event {start}; events count from 0")
         if stop > self._most_events:
             raise ValueError(
-                f"event {stop - 1} would come after the end of time; at {self.config.rate} events per second there can be "
-                f"{self._most_events}: raise the rate"
+                f"event {stop - 1} would come after the end of time; at {self.config.rate} events per second there can "
+                f"be {self._most_events}: raise the rate"
             )
 
 

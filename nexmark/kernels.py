@@ -21,7 +21,7 @@ from nexmark.config import FIRST_ID, HOT_BLOCK, LEAD, Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
 kernel = cast(Callable[[F], F], numba.njit(cache=True, nogil=True))
@@ -68,7 +68,7 @@ def record_of(config: Config) -> Record:
 
 
 @inlined
-def parameters_in(record):  # type: ignore[no-untyped-def]
+def parameters_in(record: Any) -> Any:
     """The tuple again: values, of which the compiler knows that no store into a column changes them."""
     r = record[0]
     return Parameters(
@@ -102,7 +102,7 @@ def _mix_python(x: int) -> int:
 
 
 @inlined
-def bits(key, event):  # type: ignore[no-untyped-def]
+def bits(key: Any, event: Any) -> Any:
     """64 random bits."""
     x = key + u8(event) * GOLDEN
     x = (x ^ (x >> u8(30))) * MULTIPLY_1
@@ -111,13 +111,13 @@ def bits(key, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def below(x, n):  # type: ignore[no-untyped-def]
+def below(x: Any, n: Any) -> Any:
     """`x * n >> 64`: evenly from 0 to n - 1, for n below 2**32, where two products of 32 bits are enough."""
     return ((x >> u8(32)) * u8(n) + (((x & LOW_32) * u8(n)) >> u8(32))) >> u8(32)
 
 
 @inlined
-def below_wide(x, n):  # type: ignore[no-untyped-def]
+def below_wide(x: Any, n: Any) -> Any:
     """The same for any n."""
     high, low = u8(n) >> u8(32), u8(n) & LOW_32
     middle = (x >> u8(32)) * low + (((x & LOW_32) * low) >> u8(32))
@@ -126,7 +126,7 @@ def below_wide(x, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def choose(x, ratio, hot, first, count):  # type: ignore[no-untyped-def]
+def choose(x: Any, ratio: Any, hot: Any, first: Any, count: Any) -> Any:
     """`hot` unless a draw below `ratio` is 0, then one of `count` from `first` on.
 
     One draw serves for both: the part of `x * ratio` above 64 bits decides, and what is left over is as random.
@@ -145,7 +145,7 @@ LOG2_BASE = 6.643856189774724  # log2(100)
 
 
 @inlined
-def price_of(x):  # type: ignore[no-untyped-def]
+def price_of(x: Any) -> Any:
     """`round(100 * 10**(6u))`, u uniform in [0, 1): 2 to the whole part of the logarithm is a shift."""
     logarithm = f8(i8(x >> u8(32))) * LOG2_SCALE + LOG2_BASE
     whole = numba.int32(logarithm)
@@ -156,7 +156,7 @@ def price_of(x):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def time_of(p, event):  # type: ignore[no-untyped-def]
+def time_of(p: Any, event: Any) -> Any:
     return p.base_time + i8(f8(event) * p.delay)
 
 
@@ -164,8 +164,9 @@ def time_of(p, event):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def person_run(p, keys, start, stop, row, event, id, name, city, state, date_time):  # type: ignore[no-untyped-def]
+def person_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
     """The persons of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
+    event, id, name, city, state, date_time = columns
     round, offset = start // p.length_of_round, start % p.length_of_round
     for i in range(stop - start if len(event) else 0):
         event[row + i] = start + i
@@ -182,30 +183,18 @@ def person_run(p, keys, start, stop, row, event, id, name, city, state, date_tim
 
 
 @kernel
-def persons(
-    record: Record,
-    keys: Keys,
-    scattered: Ints,
-    start: int,
-    stop: int,
-    event: Ints,
-    id: Ints,
-    name: Codes,
-    city: Codes,
-    state: Codes,
-    date_time: Ints,
-) -> None:
+def persons(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
     """Persons: those of the ids in `scattered` (all persons), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):
         at = scattered[row]
-        person_run(p, keys, at, at + 1, row, event, id, name, city, state, date_time)
+        person_run(p, keys, at, at + 1, row, columns)
     row = len(scattered)
     for round in range(start // p.length_of_round, -(-stop // p.length_of_round)):
         first = round * p.length_of_round
         low, high = max(start, first), min(stop, first + p.persons)
         if low < high:
-            person_run(p, keys, low, high, row, event, id, name, city, state, date_time)
+            person_run(p, keys, low, high, row, columns)
             row += high - low
 
 
@@ -213,17 +202,16 @@ def persons(
 
 
 @inlined
-def length_of(p, keys, at):  # type: ignore[no-untyped-def]
+def length_of(p: Any, keys: Any, at: Any) -> Any:
     """How long an auction is open: evenly from 1 to twice the horizon."""
     horizon = time_of(p, at + p.horizon_events) - time_of(p, at)
     return 1 + i8(below_wide(bits(keys[LENGTH], at), max(2 * horizon, 1)))
 
 
 @inlined
-def auction_run(  # type: ignore[no-untyped-def]
-    p, keys, start, stop, row, event, id, item_name, initial_bid, reserve, date_time, expires, seller, category
-):
+def auction_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
     """The auctions of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
+    event, id, item_name, initial_bid, reserve, date_time, expires, seller, category = columns
     round = start // p.length_of_round
     offset = start % p.length_of_round - p.persons
     known = (round + 1) * p.persons  # persons so far
@@ -253,37 +241,18 @@ def auction_run(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def auctions(
-    record: Record,
-    keys: Keys,
-    scattered: Ints,
-    start: int,
-    stop: int,
-    event: Ints,
-    id: Ints,
-    item_name: Codes,
-    initial_bid: Ints,
-    reserve: Ints,
-    date_time: Ints,
-    expires: Ints,
-    seller: Ints,
-    category: Ints,
-) -> None:
+def auctions(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
     """Auctions: those of the ids in `scattered` (all auctions), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):
         at = scattered[row]
-        auction_run(
-            p, keys, at, at + 1, row, event, id, item_name, initial_bid, reserve, date_time, expires, seller, category
-        )
+        auction_run(p, keys, at, at + 1, row, columns)
     row = len(scattered)
     for round in range(start // p.length_of_round, -(-stop // p.length_of_round)):
         first = round * p.length_of_round + p.persons
         low, high = max(start, first), min(stop, first + p.auctions)
         if low < high:
-            auction_run(
-                p, keys, low, high, row, event, id, item_name, initial_bid, reserve, date_time, expires, seller, category
-            )
+            auction_run(p, keys, low, high, row, columns)
             row += high - low
 
 
@@ -291,8 +260,9 @@ def auctions(
 
 
 @inlined
-def bid_run(p, keys, start, stop, row, event, auction, bidder, price, date_time):  # type: ignore[no-untyped-def]
+def bid_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
     """The bids of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
+    event, auction, bidder, price, date_time = columns
     round = start // p.length_of_round
     known = (round + 1) * p.persons  # persons so far
     active = min(known, p.active_people)
@@ -304,9 +274,7 @@ def bid_run(p, keys, start, stop, row, event, auction, bidder, price, date_time)
         event[row + i] = start + i
     for i in range(stop - start if len(auction) else 0):
         draw = bits(keys[AUCTION], start + i)
-        auction[row + i] = choose(
-            draw, p.hot_auction_ratio, hot_auction, oldest + FIRST_ID, newest - oldest + 1 + LEAD
-        )
+        auction[row + i] = choose(draw, p.hot_auction_ratio, hot_auction, oldest + FIRST_ID, newest - oldest + 1 + LEAD)
     for i in range(stop - start if len(bidder) else 0):
         draw = bits(keys[BIDDER], start + i)
         bidder[row + i] = choose(draw, p.hot_bidder_ratio, hot_bidder, known - active + FIRST_ID, active + LEAD)
@@ -317,28 +285,17 @@ def bid_run(p, keys, start, stop, row, event, auction, bidder, price, date_time)
 
 
 @kernel
-def bids(
-    record: Record,
-    keys: Keys,
-    scattered: Ints,
-    start: int,
-    stop: int,
-    event: Ints,
-    auction: Ints,
-    bidder: Ints,
-    price: Ints,
-    date_time: Ints,
-) -> None:
+def bids(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
     """Bids: those of the ids in `scattered` (all bids), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):
         at = scattered[row]
-        bid_run(p, keys, at, at + 1, row, event, auction, bidder, price, date_time)
+        bid_run(p, keys, at, at + 1, row, columns)
     row = len(scattered)
     before = p.persons + p.auctions
     for round in range(start // p.length_of_round, -(-stop // p.length_of_round)):
         first = round * p.length_of_round
         low, high = max(start, first + before), min(stop, first + p.length_of_round)
         if low < high:
-            bid_run(p, keys, low, high, row, event, auction, bidder, price, date_time)
+            bid_run(p, keys, low, high, row, columns)
             row += high - low

@@ -57,8 +57,8 @@ def columns_of(kind: str, keys: Keys, table: Mapping[str, Any]) -> dict[str, Any
 
 
 @inlined
-def word(draw, limit, out, at):  # type: ignore[no-untyped-def]
-    """3 to `limit` - 1 letters, one in 13 a space, without spaces at the ends, into `out` from `at` on; where it ends."""
+def word(draw: Any, limit: Any, out: Any, at: Any) -> Any:
+    """3 to `limit` - 1 letters, one in 13 a space, trimmed, into `out` from `at` on. Returns where it ends."""
     end = at
     solid = at  # after the last letter that is not a space
     for i in range(3 + i8(below(bits(draw, 0), limit - 3))):

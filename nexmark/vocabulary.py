@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 from functools import cache
 
-_FIRST = "peter paul luke john saul vicky kate julie sarah deiter walter".split()
-_LAST = "shultz abrams spencer white bartels walton smith jones noris".split()
+_FIRST = ("peter", "paul", "luke", "john", "saul", "vicky", "kate", "julie", "sarah", "deiter", "walter")
+_LAST = ("shultz", "abrams", "spencer", "white", "bartels", "walton", "smith", "jones", "noris")
 
 NAMES: Sequence[str] = tuple(f"{first} {last}" for first in _FIRST for last in _LAST)
-STATES: Sequence[str] = tuple("AZ CA ID OR WA WY".split())
+STATES: Sequence[str] = ("AZ", "CA", "ID", "OR", "WA", "WY")
 CITIES: Sequence[str] = (
     "phoenix",
     "los angeles",
