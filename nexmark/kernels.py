@@ -5,8 +5,8 @@ Every draw is a pure function of (seed, event id, field): a field has a key, and
 itself, and a loop over one column has no branch and no carried state: the compiler makes it a vector loop.
 
 A column of length 0 is not wanted and costs nothing. Everything that a kernel calls is in this file, for numba's cache
-on disk looks at the kernel's own file to see whether it is stale. (The kernels of `payload` call the draws as well: after
-a change of those, `make clean`. But a change of those changes what every seed means.)
+on disk looks at the kernel's own file to see whether it is stale. (The kernels of `payload` call the draws as well:
+after a change of those, `make clean`. But a change of those changes what every seed means.)
 """
 
 from __future__ import annotations

@@ -71,3 +71,49 @@ BIDS = _table(
     300,
 )
 TRACE = {"person": PERSONS, "auction": AUCTIONS, "bid": BIDS}
+
+
+def _person(id: int, date_time: int) -> Row:
+    return {"event": 0, "id": id, "name": "ann", "city": "bend", "state": "OR", "date_time": date_time}
+
+
+def _auction(event: int, id: int, date_time: int, expires: int, seller: int = 1000, reserve: int = 50) -> Row:
+    opened = {"event": event, "id": id, "date_time": date_time, "expires": expires, "seller": seller}
+    return opened | {"category": 10, "reserve": reserve}
+
+
+def _bid(event: int, auction: int, bidder: int, price: int, date_time: int) -> Row:
+    return {"event": event, "auction": auction, "bidder": bidder, "price": price, "date_time": date_time}
+
+
+def adverse_inputs() -> dict[str, dict[str, list[Row]]]:
+    """By name, inputs that queries trip over."""
+    later = 30 * 3600 * SECOND
+    return {
+        "no events": _events(),
+        "one person": _events(persons=[_person(1000, 0)]),
+        "one auction": _events(auctions=[_auction(1, 1000, 0, 5)]),
+        "one bid": _events(bids=[_bid(2, 1000, 1001, 100, 0)]),
+        "the bids of the trace": _events(bids=BIDS),
+        "bids for auctions that never come": _events(bids=[_bid(2, 5000, 1001, 100, 0), _bid(3, 5001, 1001, 100, 1)]),
+        "all at the same time": _events(
+            [_person(1000, 0)],
+            [_auction(1, 1000, 0, 1)],
+            [_bid(2, 1000, 1001, 100, 0), _bid(3, 1000, 1002, 200, 0), _bid(4, 1000, 1003, 200, 0)],
+        ),
+        "gaps of hours": _events(
+            [_person(1000, 0)],
+            [_auction(1, 1000, 0, SECOND), _auction(3, 1001, later, later + SECOND)],
+            [_bid(2, 1000, 1001, 100, 0), _bid(4, 1001, 1001, 200, later)],
+        ),
+        "one at a time closes, in the order of ids": _events(
+            auctions=[_auction(i, 1000 + i, 0, SECOND, seller=7) for i in reversed(range(12))],
+            bids=[_bid(100 + i, 1000 + i, 1, 100 + i, 0) for i in range(12)],
+        ),
+    }
+
+
+def _events(
+    persons: Sequence[Row] = (), auctions: Sequence[Row] = (), bids: Sequence[Row] = ()
+) -> dict[str, list[Row]]:
+    return {"person": list(persons), "auction": list(auctions), "bid": list(bids)}
