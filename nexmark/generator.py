@@ -53,6 +53,7 @@ class Generator:
             raise ValueError(f"payload is {payload!r}; it must be 'none' or 'full'")
         self.config = config or Config()
         self.columns = _checked(columns)
+        self.payload = payload
         self._full = payload == "full"
         self._most_events = self.config.most_events
         # A payload is fitted to the lengths of the other strings, so these are made even if they are not wanted.
