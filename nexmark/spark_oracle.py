@@ -16,14 +16,18 @@ from nexmark.files import paths
 SECOND = 1_000_000_000
 
 
-def answer(session: SparkSession, directory: Path, query: str, **options: int) -> list[tuple[Any, ...]]:
-    """The rows of a query (`q1` to `q8`) over the events in a folder; options are windows, as of the oracle's."""
-    if query not in QUERIES:
-        raise LookupError(f"there is no query {query!r}; there are {', '.join(QUERIES)}")
+def load(session: SparkSession, directory: Path) -> None:
+    """Make the events in a folder those that `answer` is about."""
     for kind, path in paths(directory.resolve()).items():
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist; python -m nexmark generate writes it")
         session.read.parquet(path.as_uri()).createOrReplaceTempView(kind)
+
+
+def answer(session: SparkSession, query: str, **options: int) -> list[tuple[Any, ...]]:
+    """The rows of a query (`q1` to `q8`) over the loaded events; options are windows, as of the other oracle's."""
+    if query not in QUERIES:
+        raise LookupError(f"there is no query {query!r}; there are {', '.join(QUERIES)}")
     return [tuple(row) for row in session.sql(QUERIES[query](**options)).collect()]
 
 

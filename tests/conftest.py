@@ -15,7 +15,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     folder: Path = tmp_path_factory.mktemp("spark")
-    (folder / "log4j2.properties").write_text("rootLogger.level = off\n", encoding="utf-8")
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a test run is over before the JVM's second compiler pays
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (
@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .appName("tests")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties")
+        .config("spark.driver.extraJavaOptions", java)
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
@@ -32,5 +32,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
+    session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
