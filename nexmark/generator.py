@@ -34,7 +34,7 @@ class Generator:
     `columns` names what is wanted, by kind; kinds and columns that are not named cost nothing. `payload="full"` adds
     the long strings, as Arrow arrays. The first generator of a process compiles, or loads what was compiled before.
 
-    Costs, on one core: about 15 ns for an event with all columns, and some 10 µs for a call and kind. Consecutive
+    Costs, on one core: 15 to 25 ns for an event with all columns, and some 10 µs for a call and kind. Consecutive
     numbers are several times faster than others, and than groups that come out of order.
 
     >>> generator = Generator(Config(rate=1000), columns={"person": ["id"], "bid": ["auction", "date_time"]})

@@ -35,3 +35,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Spark come last: a session brings threads, and other tests fork processes."""
+    items.sort(key=lambda item: "spark" in getattr(item, "fixturenames", ()))

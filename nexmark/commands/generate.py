@@ -16,7 +16,7 @@ DESCRIPTION = """\
 Write the first N events of a stream to DIR/person.parquet, DIR/auction.parquet and DIR/bid.parquet.
 
 Times are nanoseconds of event time, `event` is the number of the event in the stream. The same options give the same
-files on every machine. Any Parquet reader will do: pandas, Polars, DuckDB, Spark.
+events on every machine. Any Parquet reader will do: pandas, Polars, DuckDB, Spark.
 """
 
 EXAMPLES = """\
@@ -30,7 +30,7 @@ examples:
   python -m nexmark generate --events 1000000 --payload full --out events
         with e-mail addresses, descriptions, channels and padding: about 100 bytes a bid
 
-exit codes: 0 written, 1 could not be written, 2 makes no sense, 130 interrupted. Whoever does not get 0 gets no files.
+exit codes: 0 written, 1 could not be written, 2 makes no sense, 130 interrupted. Without a 0, no file has changed.
 """
 
 
