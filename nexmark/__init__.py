@@ -1,5 +1,20 @@
 """The NEXMark suite, the proof that the rest works: an auction site's event stream and eight queries over it.
 
-Here belong the generator, the queries (each written once, with its stateful operators as arguments, so that the native
-and the migratable form share one body), the sequential oracle that judges their answers, and the runner.
+The stream:
+- `config`: the options, checked. `generator`: any slice of the stream, in columns. `kernels`: its compiled loops.
+- `vocabulary`: the words that codes stand for. `payload`: the long strings. `rows`: columns as rows, for people.
+- `files`: events in Parquet files.
+
+What answers are held against:
+- `oracle`: the queries one after the other over lists of rows. `spark_oracle`: the same as Spark SQL over files.
+
+`commands` is the command line. Here also belong the queries (each written once, with its stateful operators as
+arguments, so that the native and the migratable form share one body) and the runner.
 """
+
+from nexmark.config import SECOND, Config
+from nexmark.generator import COLUMNS, Generator
+from nexmark.rows import rows
+from nexmark.vocabulary import dictionary
+
+__all__ = ["COLUMNS", "SECOND", "Config", "Generator", "dictionary", "rows"]

@@ -1,0 +1,7 @@
+"""The commands of ``python -m nexmark``, a module each.
+
+- `generate`: events into Parquet files.
+- `main`: which command was asked for. A command is a module with `add_to(commands)`, which makes its parser and sets
+  `run`, a function from the parsed options to an exit code; a new one is added to the list in `main`.
+- `options`: the options that several commands have. `progress`: showing that long work goes on.
+"""

@@ -1,0 +1,75 @@
+"""What commands have in common: exit codes, refusals, and the options that say which events there are."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from nexmark.config import Config
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_DEFAULT = Config()
+_EVENTS = {  # by field of Config, what to call its value and what it is
+    "seed": ("S", "another seed gives other events, the same one the same events"),
+    "rate": ("R", "events per second of event time"),
+    "group": ("G", "so many events at a time come out of order; 1: all in order"),
+    "base_time": ("NS", "when the first event happens, in nanoseconds"),
+    "in_flight": ("N", "about so many auctions are open at a time"),
+    "active_people": ("N", "the newest so many persons sell and bid"),
+    "persons": ("N", "persons in each round of events"),
+    "auctions": ("N", "auctions in each round"),
+    "bids": ("N", "bids in each round"),
+    "hot_seller_ratio": ("N", "all but one in so many auctions are opened by a hot seller; 1: none"),
+    "hot_auction_ratio": ("N", "all but one in so many bids go to a hot auction"),
+    "hot_bidder_ratio": ("N", "all but one in so many bids come from a hot bidder"),
+}
+
+
+class Misuse(Exception):
+    """What was asked for makes no sense or cannot be had; the message says what to do instead."""
+
+
+def add_event_options(parser: argparse.ArgumentParser) -> None:
+    """The options that make a `Config`."""
+    group = parser.add_argument_group("which events")
+    for field, (metavar, what) in _EVENTS.items():
+        default = getattr(_DEFAULT, field)
+        kind = number if field == "rate" else whole
+        text = f"{what} (default {default:,})"
+        group.add_argument(f"--{field.replace('_', '-')}", type=kind, default=default, metavar=metavar, help=text)
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """The `Config` that the options ask for."""
+    try:
+        return Config(**{field: getattr(options, field) for field in _EVENTS})
+    except ValueError as error:
+        raise Misuse(_in_terms_of_options(str(error))) from None
+
+
+def whole(text: str) -> int:
+    """A whole number, perhaps with separators: 10000000, 10_000_000 and 10,000,000 are the same."""
+    try:
+        return int(text.replace(",", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def number(text: str) -> float:
+    """A number, a whole one if it can be."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    return int(value) if value.is_integer() else value
+
+
+def _in_terms_of_options(message: str) -> str:
+    for field in _EVENTS:
+        if message.startswith(f"{field} is"):
+            return f"--{field.replace('_', '-')}{message.removeprefix(field)}"
+    return message
+
+
+Commands = Any  # argparse's action of subparsers, whose type has no public name
