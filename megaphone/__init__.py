@@ -7,30 +7,38 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `control`: what is said on the control stream: `Move`, `Assign`; and its form as JSON lines.
 - `configuration`: which worker has which bin at which time. Pure.
 - `hashing`: from a key to its bin.
-- `bins`: state and pending records by bin, as Python objects.
-- `routing`: F. `state`: S. `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
+- `following`: updates from files and pipes.
+- `routing`: F, as far as rows and columns agree. `assembly`: F and S put together.
+- `bins`: state and pending records by bin, as Python objects. `state`: S for rows. `rows`: F for rows.
+- `columns`: F and S for columns. `pieces`: how a bin of columns travels. Pure.
+- `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
+- `statistics`: records, processing time and bytes of state, by bin and interval.
 - `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
-
-So far state is rows of Python objects. Columns, compiled folds, byte budgets and statistics are to come.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from megaphone.control import Assign, ControlError, Move, Moves
 from megaphone.controller import Controller
+from megaphone.following import follow, read_control
 from megaphone.operators import binary, dense, state_machine, unary
 from megaphone.strategies import all_at_once, batched, fluid, matched
 
 if TYPE_CHECKING:
     from dataflow.columns.fold import fold
+    from megaphone.columns import join
 
 
 def __getattr__(name: str) -> Any:
-    """`fold`, which compiles, is imported when it is first asked for."""
+    """`fold` and `join`, which compile, are imported when they are first asked for."""
     if name == "fold":
         from dataflow.columns.fold import fold
 
         return fold
+    if name == "join":
+        from megaphone.columns import join
+
+        return join
     raise AttributeError(f"module 'megaphone' has no attribute {name!r}")
 
 
@@ -46,7 +54,10 @@ __all__ = [
     "dense",
     "fluid",
     "fold",
+    "follow",
+    "join",
     "matched",
+    "read_control",
     "state_machine",
     "unary",
 ]

@@ -13,6 +13,7 @@ from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
 from dataflow.columns.hashing import as_words, route_dense, route_hashed, scatter_columns
+from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
@@ -20,7 +21,7 @@ from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense
 from dataflow.lowlevel import Context, InputPort, MessageCapability
 from dataflow.order import Time
-from megaphone.assembly import Assembly, Migratable, assemble
+from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
 from megaphone.pieces import arrive, depart, unpack
 from megaphone.routing import Parts, Router, Shared
@@ -111,6 +112,31 @@ def folded(
     made = [Side(*side) for side in sides]
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
     return stateful(control, streams, Keyed(name, made, due, bins, keys), wanted, bins, name, interval)
+
+
+def join(
+    control: Stream[Any],
+    left: Stream[Any],
+    right: Stream[Any],
+    *,
+    key: str,
+    right_key: str | None = None,
+    value: Sequence[str] = (),
+    right_value: Sequence[str] = (),
+    unique: str | None = None,
+    bins: int = 256,
+    name: str = "join",
+    interval: float | None = INTERVAL,
+) -> Migratable:
+    """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
+
+    A pair comes out at the later of its times. `unique`: "left" or "right", the side on which a key occurs at most
+    once; records of the other side are then forgotten when they have met.
+    """
+    by = (key, right_key or key)
+    wanted = [list(dict.fromkeys((name, *columns))) for name, columns in zip(by, (value, right_value), strict=True)]
+    store = KeyedJoin(name, by, (value, right_value), unique, bins)
+    return stateful(control, (left, right), store, wanted, bins, name, interval)
 
 
 def unary(

@@ -13,9 +13,12 @@ from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
+from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
+from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import ExchangeColumns, require_columns
+from dataflow.columns.schema import Schema
 from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
 from dataflow.operator import Step
@@ -138,6 +141,36 @@ def binary(
     """Two inputs over one state, in the order of times; at one time the left one's records come first."""
     sides = (Side(key, value, fold), Side(right_key or key, right_value, right_fold))
     return _stateful((left, right), sides, due, keys, name)
+
+
+def unary(
+    stream: Stream[Any],
+    *,
+    key: str,
+    fold: Callable[..., Any],
+    state: Schema,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    name: str = "unary",
+) -> Stream[Columns]:
+    """State by key that a function of whole batches changes: `fold(time, batch, state, notificator)`. See `batches`."""
+    return native((stream,), (key,), KeyedBatches(name, (key,), fold, state, pending, _SEGMENTS, keys), name)
+
+
+def join(
+    left: Stream[Any],
+    right: Stream[Any],
+    *,
+    key: str,
+    right_key: str | None = None,
+    value: Sequence[str] = (),
+    right_value: Sequence[str] = (),
+    unique: str | None = None,
+    name: str = "join",
+) -> Stream[Columns]:
+    """Every pair of records with equal keys, whenever they come: `key` and the value columns of both. See `joining`."""
+    by = (key, right_key or key)
+    return native((left, right), by, KeyedJoin(name, by, (value, right_value), unique, _SEGMENTS), name)
 
 
 def _stateful(
