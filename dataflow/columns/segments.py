@@ -67,6 +67,7 @@ class Segments:
         self.bins = bins
         self.stride = stride
         self.packed = packed
+        self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
         self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
