@@ -96,10 +96,13 @@ class RowBins:
             raise UnmovableState(f"bin {number}{_culprit(state)} cannot move: {error}") from None
 
     def sizes(self, bins: int) -> NDArray[np.int64]:
-        """About how many bytes each bin has: 64 for every entry of a dictionary and for every pending record."""
+        """About how many bytes each bin has: 64, and for every entry of a dictionary and every pending record as many.
+
+        A bin that is here has some: what has none is elsewhere.
+        """
         sizes = np.zeros(bins, np.int64)
         for number, state in self._states.items():
-            sizes[number] = 64 * (len(state) if isinstance(state, Sized) else 1)
+            sizes[number] = 64 * (1 + (len(state) if isinstance(state, Sized) else 1))
         for number, times in self._pending.items():
             sizes[number] += 64 * sum(map(len, times.values()))
         return sizes
