@@ -11,7 +11,7 @@ _HEAD = """
 from collections import namedtuple as _namedtuple
 import numpy as np
 from numba import njit
-from dataflow.columns.emitter import Rows as _Rows
+from dataflow.columns.emitter import Rows as _Rows, certain as _certain
 from dataflow.columns.kernels import (
     AT as _AT, BLOCK as _BLOCK, FIRST as _FIRST, FULL as _FULL, RECORDS as _RECORDS, TOP as _TOP,
     fetch_dense as _fetch_dense, fetch_hashed as _fetch_hashed, find as _find, find_or_insert as _find_or_insert,
@@ -94,7 +94,7 @@ def _call(fold: Fold, outputs: list[str]) -> list[str]:
     stores = [f"{output}[_count] = _result{'' if alone else f'[{i}]'}" for i, output in enumerate(outputs)]
     if not fold.optional:
         return [f"_result = {call}", *stores, "_count += 1"]
-    inside = [f"    {line}" for line in ("_result = _given", *stores, "_count += 1")]
+    inside = [f"    {line}" for line in ("_result = _certain(_given)", *stores, "_count += 1")]
     return [f"_given = {call}", "if _given is not None:", *inside]
 
 
