@@ -208,7 +208,7 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 @njit
 def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """Hashes a block of keys and has their rows fetched: by the time they are used they are near."""
+    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near."""
     flat = meta.reshape(-1)
     for i in range(start, end):
         hashed = mix(keys[i])
@@ -218,6 +218,31 @@ def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, star
         hashed = tags[i - start]
         bin = np.int64(hashed >> shift)
         _fetch_row(words, (meta[bin, FIRST] + place(hashed, meta[bin, ROOM])) * stride)
+
+
+@njit
+def find_block(words: Any, meta: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """The rows of a block of hashes, -1 for those that are not there; whether all are."""
+    missing = False
+    for i in range(count):
+        hashed = tags[i]
+        row = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+        rows[i] = row
+        missing |= row < 0
+    return not missing
+
+
+@njit
+def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """Makes what `find_block` did not find, and finds all again, since rows may have moved; whether there was room.
+
+    Apart from the search because it is rare, and a loop that might call it was measured to be twice as slow.
+    """
+    for i in range(count):
+        hashed = tags[i]
+        if find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP) < 0:
+            return False
+    return find_block(words, meta, stride, shift, tags, count, rows)
 
 
 @njit
