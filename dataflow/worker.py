@@ -168,6 +168,11 @@ class Worker:
         return tuple(self._dataflows.values())
 
     @property
+    def awake(self) -> bool:
+        """Whether the pump has been woken, or is at work."""
+        return self._awake
+
+    @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
         if self._mailbox:
@@ -255,6 +260,17 @@ class Worker:
         except Exception as error:
             self._failure = error
             self.signal.set()
+
+    def linger(self) -> bool:
+        """For a main that is about to wait: looks for messages for a moment; whether some came. Not while simulated."""
+        if not self._pumped or self._stepping or self._failed or self.transport is None or self.busy:
+            return False
+        try:
+            return self.transport.linger()
+        except Exception as error:  # see turn_for_main
+            self._failure = error
+            self.signal.set()
+            return False
 
     def flush_transport(self) -> None:
         """Lets go of what was sent, before the turn is over: others can start on it."""

@@ -29,6 +29,7 @@ class Link:
     def __init__(self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None) -> None:
         self.peer = peer
         self.said_goodbye = False  # by the peer
+        self.pollable = pipe.pollable
         self._pipe = pipe
         self._encoder = FrameEncoder(keys.sending, limits)
         self._decoder = FrameDecoder(keys.receiving, limits)
