@@ -17,6 +17,7 @@ from dataflow.columns.kernels import RECORDS, ROOM, USED
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.testing import simulate
 from megaphone import Move, all_at_once, batched, fluid, matched
+from megaphone.hashing import bin_of, shift_of
 from megaphone.pieces import HEAD, arrive, depart, unpack
 from megaphone.routing import Router
 from megaphone.strategies import Strategy
@@ -162,8 +163,8 @@ def count(key, state):
 
 
 def keys_at(time: int, worker: int) -> list[int]:
-    """Many keys in the beginning, so that bins have sizes; bins differ in theirs."""
-    return list(range(worker, 400, 2)) if time == 0 else [(time + worker) % 7]
+    """Many keys in the beginning, so that bins have sizes, which differ; then keys of one bin only, which is hot."""
+    return list(range(worker, 400, 2)) if time == 0 else [1 + (time + worker) % 2]
 
 
 async def main(worker: dataflow.Worker, strategy: Strategy, times: int, cancel_at: int | None) -> Any:
@@ -289,6 +290,17 @@ def test_cancelling_between_steps_keeps_the_last_configuration_true(cancel_at: i
     assert configurations(told)[-1] == configuration
     whole = configurations(run(fluid(gap=1)))
     assert configurations(told) == whole[: moved + 1], "the steps that were taken, and no others"
+
+
+def test_the_controller_takes_sizes_and_heat_from_the_statistics() -> None:
+    """Bin by bin, in the order of what had been told when the migration began."""
+    sizes = sizes_of(run(fluid()))
+    told = run(fluid(order="biggest"), times=30)
+    moved = [next(b for b in range(BINS) if x[b] != y[b]) for x, y in pairwise(configurations(told))]
+    assert moved == sorted(range(0, BINS, 2), key=lambda b: -sizes[b]) != [0, 2, 4, 6]
+    told = run(fluid(order="hottest"), times=30)
+    first = next(b for b in range(BINS) if configurations(told)[1][b] != configurations(told)[0][b])
+    assert {first} == {bin_of(key, shift_of(BINS)) for key in (1, 2)} != {0}
 
 
 def test_after_a_cancelled_migration_another_begins_from_where_bins_are() -> None:
