@@ -21,7 +21,8 @@ from megaphone.hashing import bin_of, shift_of
 from megaphone.pieces import HEAD, arrive, depart, unpack
 from megaphone.routing import Router
 from megaphone.strategies import Strategy
-from tests.megaphone.column_cases import OUTPUT, PENDING, STATE
+from tests.megaphone.column_cases import OUTPUT, PENDING, STATE, check, random_case, run_case
+from tests.megaphone.column_cases import main as case_main
 
 BINS = 8
 
@@ -125,6 +126,17 @@ def test_a_bin_in_pieces_arrives_as_it_left(limit: int) -> None:
     columns = slice(ROOM, USED + 1)
     assert (there.table.meta[:, columns] == whole.table.meta[:, columns]).all()
     assert not any(part.segments.missing for part in there.movable)
+
+
+def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random cases under random schedules, and on processes: with post-dated records, which are parts of their own."""
+    monkeypatch.setattr("megaphone.columns.PIECE", 3)
+    monkeypatch.setattr("megaphone.routing.PIECES", 48)
+    for seed in range(40):
+        run_case(seed)
+    for seed in [seed for seed in range(100) if random_case(seed).peers == 2][:3]:
+        case = random_case(seed)
+        check(case, dataflow.execute(case_main, case, workers=2))
 
 
 def test_a_message_of_state_that_cannot_be_right_is_refused() -> None:
