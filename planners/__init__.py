@@ -5,3 +5,21 @@ Here belong the model (assignments, loads, plans), the interval planners (SSM, O
 a running dataflow to a ``megaphone`` controller. The offline pipeline lives in ``spark/``, the only place here that may
 import pyspark.
 """
+
+from planners.errors import BadRequest, Infeasible, PlannerError
+from planners.model import BinMap, Intervals, Limits, Plan, Tasks
+from planners.simple_ssm import simple_ssm
+from planners.ssm import ssm
+
+__all__ = [
+    "BadRequest",
+    "BinMap",
+    "Infeasible",
+    "Intervals",
+    "Limits",
+    "Plan",
+    "PlannerError",
+    "Tasks",
+    "simple_ssm",
+    "ssm",
+]
