@@ -1,0 +1,153 @@
+"""Projected migration costs (PMC): what the migrations to come will cost, from each partitioning (section 4.2; 5.2).
+
+The algorithm as printed (Figure 6; 9 in the live version) sums over every next partitioning. What is meant is the
+Bellman equation of a Markov decision process, in which chance picks the next node count and we pick the cuts:
+
+    C[n, P] = sum over n' of M[n, n'] * min over P' balanced for n' of (c(P, P') + gamma * C[n', P'])
+
+A sweep applies it once. Between sweeps the costs of keeping all choices for ever are solved for (`policy`), which leaves
+a handful of sweeps to do. Adding u(n) to the costs of each node count changes no choice, so that part of the error is
+known exactly, and corrected (`Correction`); what remains of a sweep's changes bounds the error, and ends the iteration.
+It is a bound, not an estimate: it holds however the costs before that sweep came about.
+
+`project` does it in this process; `planners.spark` does the same on many; `dense` knows all costs at once and is an
+oracle for small cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planners.cheapest import cheapest
+from planners.matching import costs as migration_costs
+from planners.partitionings import Tree
+from planners.policy import Policy, evaluate
+from planners.problem import Problem
+
+Floats = NDArray[np.float64]
+Costs = Mapping[int, Floats]  # by node count, the projected cost by rank
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Projected costs, by node count and rank, at most `error` from the truth."""
+
+    problem: Problem
+    costs: Costs
+    error: float
+    iterations: int
+
+
+class Sweep:
+    """One application of the Bellman equation, to any sources. Holds the targets as trees: O(partitionings) memory."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._prefix = problem.cells.size_prefix()
+        self._trees: dict[int, Tree] = {}
+
+    def __call__(self, nodes: int, sources: NDArray[np.int16], costs: Costs) -> tuple[Floats, Policy]:
+        """The new costs of these partitionings, given the old ones of all, and the choices that lead to them."""
+        problem = self._problem
+        new, direct = np.zeros(len(sources)), np.zeros(len(sources))
+        targets = np.full((len(sources), len(problem.counts)), -1, np.int64)
+        for column, then in enumerate(problem.counts):
+            likely = problem.transitions.probability(nodes, then)
+            if likely:
+                best = cheapest(sources, self._tree(then), problem.gamma * costs[then], self._prefix)
+                new += likely * best.total
+                direct += likely * best.cost
+                targets[:, column] = best.target
+        return new, Policy(direct, targets)
+
+    def _tree(self, nodes: int) -> Tree:
+        if nodes not in self._trees:
+            self._trees[nodes] = self._problem.partitionings(nodes).tree()
+        return self._trees[nodes]
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What one sweep tells about the error of all. `low` and `high`: by node count, the least and greatest change.
+
+    With u = (I - gamma M)^-1 middle, the costs plus u change by at most `half` in a sweep, so after it they are within
+    gamma / (1 - gamma) * half of the truth (Puterman, section 6.3). `shift` is gamma M u, what to add after the sweep.
+    """
+
+    shift: Mapping[int, float]
+    error: float
+
+    @classmethod
+    def after(cls, problem: Problem, low: Mapping[int, float], high: Mapping[int, float]) -> Correction:
+        gamma, matrix, counts = problem.gamma, problem.transitions.matrix, problem.counts
+        middle = np.array([(low[n] + high[n]) / 2 for n in counts])
+        half = max((high[n] - low[n]) / 2 for n in counts)
+        shift = gamma * matrix @ np.linalg.solve(np.eye(len(counts)) - gamma * matrix, middle)
+        return cls(dict(zip(counts, shift.tolist(), strict=True)), gamma / (1 - gamma) * half)
+
+
+def allowed_error(problem: Problem, tolerance: float) -> float:
+    """A tolerance is a share of the size of all state, so that it means the same in bytes and in gigabytes."""
+    return tolerance * (problem.tasks.total_size or 1)
+
+
+def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
+    """The projected costs, in this process. Time O(partitionings squared) at worst; see `cheapest` for why it is not."""
+    problem.check(limit)
+    sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
+    sweep = Sweep(problem)
+    costs = {nodes: np.zeros(len(rows)) for nodes, rows in sources.items()}
+    for iteration in count(1):
+        swept = {nodes: sweep(nodes, rows, costs) for nodes, rows in sources.items()}
+        change = {nodes: swept[nodes][0] - costs[nodes] for nodes in sources}
+        low, high = ({nodes: float(end(each)) for nodes, each in change.items()} for end in (np.min, np.max))
+        correction = Correction.after(problem, low, high)
+        if correction.error <= allowed_error(problem, tolerance):
+            break
+        costs = settled(problem, swept)
+    costs = {nodes: swept[nodes][0] + correction.shift[nodes] for nodes in sources}
+    return Projected(problem, costs, correction.error, iteration)
+
+
+def settled(problem: Problem, swept: Mapping[int, tuple[Floats, Policy]]) -> Costs:
+    """The costs of the choices that a sweep made, if they are kept for ever."""
+    new, policies = zip(*(swept[nodes] for nodes in problem.counts), strict=True)
+    costs = evaluate(list(policies), problem.transitions.matrix, problem.gamma, list(new))
+    return dict(zip(problem.counts, costs, strict=True))
+
+
+def dense(problem: Problem, limit: int = 5_000) -> Projected:
+    """The same by policy iteration over the full matrix of costs: an oracle, and quick for a few hundred partitionings."""
+    problem.check(limit)
+    sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
+    prefix = problem.cells.size_prefix()
+    starts = np.cumsum([0, *(len(rows) for rows in sources.values())])
+    blocks = dict(zip(problem.counts, (slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)), strict=True))
+    everything = [row for rows in sources.values() for row in rows]
+    move = {then: np.array([migration_costs(row, sources[then], prefix) for row in everything]) for then in problem.counts}
+    likely = np.repeat(problem.transitions.matrix, [len(rows) for rows in sources.values()], axis=0)
+    costs, choice, iterations = np.zeros(starts[-1]), None, 0
+    while True:
+        best = {then: (move[then] + problem.gamma * costs[blocks[then]]).argmin(axis=1) for then in problem.counts}
+        chosen = np.stack([best[then] for then in problem.counts])
+        if choice is not None and np.array_equal(choice, chosen):
+            return Projected(problem, {n: costs[block] for n, block in blocks.items()}, 0.0, iterations)
+        choice, iterations = chosen, iterations + 1
+        costs = _evaluate(choice, move, likely, blocks, problem)
+
+
+def _evaluate(
+    choice: NDArray[np.int64], move: Mapping[int, Floats], likely: Floats, blocks: Mapping[int, slice], problem: Problem
+) -> Floats:
+    """The costs if every choice is made so for ever: a linear system."""
+    rows = np.arange(len(likely))
+    system, direct = np.eye(len(likely)), np.zeros(len(likely))
+    for column, then in enumerate(problem.counts):
+        direct += likely[:, column] * move[then][rows, choice[column]]
+        system[rows, blocks[then].start + choice[column]] -= problem.gamma * likely[:, column]
+    return np.linalg.solve(system, direct)
