@@ -1,7 +1,7 @@
 """The cheapest next partitioning: the minimum over P' of c(P, P') + value[P'], for many P and all balanced P'.
 
-This is where the time of the projected costs goes (the inner loops of PMC; Figure 6, 9 in the live version). Three things
-make it fast, and none changes the result:
+This is where the time of the projected costs goes (the inner loops of PMC; Figure 6, 9 in the live version). Three
+things make it fast, and none changes the result:
 
 - The scan of the staircase (see `matching`) needs of what lies left of a cut only two numbers: the best gain, and the
   best gain that leaves free the interval of P in which the cut lies. What one more interval [x, y) does to them is a
@@ -46,13 +46,14 @@ class Choices(NamedTuple):
 
 def cheapest(sources: NDArray[np.int16], tree: Tree, values: Floats, prefix: Floats) -> Choices:
     """By row of cuts, the least cost plus value over the tree's leaves. `prefix` are the prefix sums of sizes."""
+    least = least_values(tree, values)
     total, target = _cheapest(
-        sources, tree.cut, tree.first, tree.levels, tree.least_cut, tree.reach, least_values(tree, values), values, prefix
+        sources, tree.cut, tree.first, tree.levels, tree.least_cut, tree.reach, least, values, prefix
     )
     return Choices(total, target, total - values[target])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _cheapest(sources, cut, first, levels, least_cut, reach, least, values, prefix):  # type: ignore[no-untyped-def]
     m, depth = len(prefix) - 1, len(levels) - 1
     steps = np.zeros((4, m + 1, m + 1))
@@ -72,9 +73,9 @@ def _cheapest(sources, cut, first, levels, least_cut, reach, least, values, pref
     return totals, targets
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _tabulate(source, prefix, reach, steps):  # type: ignore[no-untyped-def]
-    """What an interval [x, y) of P' does to the two numbers (best, free), for every x and y: a matrix of maxima and sums.
+    """What an interval [x, y) of P' does to the numbers (best, free), for every x and y: a matrix of maxima and sums.
 
     best' = max(best + steps[0], free + steps[1]);  free' = max(best + steps[2], free + steps[3])
 
@@ -87,7 +88,7 @@ def _tabulate(source, prefix, reach, steps):  # type: ignore[no-untyped-def]
         while source[i + 1] <= x:
             i += 1
         j, end = i, source[i + 1]
-        shared = later = done = 0.0  # with the interval around x; the most with a later one; that before the one around y
+        shared = later = done = 0.0  # with the one around x; the most with a later one; and with those before y's
         for y in range(x + 1, reach[x] + 1):
             if j == i:
                 shared = prefix[y] - prefix[x]
@@ -103,7 +104,7 @@ def _tabulate(source, prefix, reach, steps):  # type: ignore[no-untyped-def]
             steps[2, x, y], steps[3, x, y] = (-np.inf, 0.0) if inside else (done, shared)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _tabulate_rest(steps, least_cut, reach, rest):  # type: ignore[no-untyped-def]
     """The most that can still be gained right of a cut, by level: for the gain `best`, and for `free`."""
     m, depth = steps.shape[1] - 1, rest.shape[1] - 1
@@ -119,7 +120,7 @@ def _tabulate_rest(steps, least_cut, reach, rest):  # type: ignore[no-untyped-de
             rest[0, level, y], rest[1, level, y] = from_best, from_free
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _gain_along(path, steps, m):  # type: ignore[no-untyped-def]
     """The gain of one cut list."""
     best = free = 0.0
@@ -133,7 +134,7 @@ def _gain_along(path, steps, m):  # type: ignore[no-untyped-def]
     return max(best + steps[0, x, m], free + steps[1, x, m])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _search(  # type: ignore[no-untyped-def]
     cut, first, levels, least_cut, reach, least, values, total, steps, rest, favourite, best, target
 ):

@@ -7,7 +7,7 @@ Each cut then takes with it the tasks of its cell before it, so
 - a node's load grows by at most `load_error`, the most load that a cell has without its last task, and
 - a partitioning moves by at most `size_error(n)`, the sum of that for sizes over the n - 1 heaviest cells.
 
-By the triangle inequality of migration costs each step of the moved sequence costs at most twice that more, the first one
+By the triangle inequality of migration costs each step of the moved sequence costs at most twice that more, the first
 at most once, because it starts on the grid. Hence, for projected costs from a partitioning on the grid,
 
     exact(limit) <= grid(limit) <= exact(limit - load_error) + (1 + gamma) / (1 - gamma) * size_error(largest n)
@@ -56,7 +56,7 @@ class Grid:
         return Tasks(*(np.add.reduceat(amounts, self.positions[:-1]) for amounts in (tasks.sizes, tasks.loads)))
 
     def load_error(self, tasks: Tasks) -> float:
-        """By how much a limit must be lower, so that what is balanced on the grid is at least what is balanced exactly."""
+        """By how much a load can grow when cuts are moved down to the grid."""
         return float(self._without_last(tasks.load_prefix()).max())
 
     def size_error(self, tasks: Tasks, nodes: int) -> float:
@@ -70,7 +70,8 @@ class Grid:
 
     def _without_last(self, prefix: NDArray[np.float64]) -> NDArray[np.float64]:
         positions = np.array(self.positions)
-        return prefix[positions[1:] - 1] - prefix[positions[:-1]]
+        weights: NDArray[np.float64] = prefix[positions[1:] - 1] - prefix[positions[:-1]]
+        return weights
 
 
 def coarse(tasks: Tasks, cells: int) -> Grid:

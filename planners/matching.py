@@ -31,6 +31,17 @@ def costs(before: ArrayLike, after: NDArray[np.integer], prefix: Floats) -> Floa
     return _costs(np.asarray(before, np.int64), after, prefix)
 
 
+def first_best(
+    before: ArrayLike, after: NDArray[np.integer], prefix: Floats, values: Floats, bound: float
+) -> tuple[float, int]:
+    """The least cost plus value over rows in the order of their values, and its row; (bound, -1) if none is less.
+
+    A cost is never negative, so the search ends at the first value that is no less than the best total.
+    """
+    total, row = _first_best(np.asarray(before, np.int64), after, prefix, values, bound)
+    return float(total), int(row)
+
+
 def match(before: Sequence[int], after: Sequence[int], prefix: Floats) -> list[int | None]:
     """By interval afterwards, the interval before whose node keeps it in the cheapest pairing; None if none does.
 
@@ -86,7 +97,7 @@ def _best_chain(steps: list[tuple[int, int, int, int]], gains: list[float]) -> l
     return taken[::-1]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _gain(before: NDArray[np.int64], after: NDArray[np.int64], prefix: Floats) -> float:
     """The size of what stays: the scan itself.
 
@@ -105,7 +116,7 @@ def _gain(before: NDArray[np.int64], after: NDArray[np.int64], prefix: Floats) -
             j += 1
             free_j = best
         b = min(before[i + 1], after[j + 1])
-        # Of free_i and free_j one belongs to an interval that begins here, and is then `best`; the other is what counts.
+        # Of free_i and free_j one is of an interval that begins here, and equals `best`; the other is what counts.
         with_this = min(free_i, free_j) + prefix[b] - prefix[a]
         if with_this > best:
             best = with_this
@@ -113,7 +124,7 @@ def _gain(before: NDArray[np.int64], after: NDArray[np.int64], prefix: Floats) -
     return best
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _costs(before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats) -> Floats:
     result = np.empty(len(after))
     row = np.empty(after.shape[1], np.int64)
@@ -121,3 +132,19 @@ def _costs(before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats
         row[:] = after[k]
         result[k] = prefix[-1] - _gain(before, row, prefix)
     return result
+
+
+@njit(cache=True)
+def _first_best(
+    before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats, values: Floats, bound: float
+) -> tuple[float, int]:
+    best, found = bound, -1
+    row = np.empty(after.shape[1], np.int64)
+    for k in range(len(after)):
+        if values[k] >= best:
+            break
+        row[:] = after[k]
+        total = values[k] + prefix[-1] - _gain(before, row, prefix)
+        if total < best:
+            best, found = total, k
+    return best, found

@@ -31,8 +31,8 @@ class TooMany(PlannerError):
     def __init__(self, count: int, limit: int, advice: str = "") -> None:
         self.count, self.limit, self.advice = count, limit, advice
         super().__init__(
-            f"there are {count:,} balanced partitionings, and {limit:,} is the limit. A smaller tau, fewer node counts or "
-            f"a coarser grid of cuts makes them fewer{advice}; a higher limit needs that much more memory."
+            f"there are {count:,} balanced partitionings, and {limit:,} is the limit. A smaller tau, fewer node counts "
+            f"or a coarser grid of cuts makes them fewer{advice}; a higher limit needs that much more memory."
         )
 
     def __reduce__(self) -> tuple[type[TooMany], tuple[int, int, str]]:
@@ -57,7 +57,7 @@ class Partitionings:
 
     def __post_init__(self) -> None:
         if len(self.tasks) > MOST_TASKS:
-            raise BadRequest(f"{len(self.tasks)} tasks: a partitioning is of {MOST_TASKS:,} at most; use a coarser grid")
+            raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit; use a coarser grid")
 
     @cached_property
     def count(self) -> int:
@@ -83,7 +83,7 @@ class Partitionings:
     def tree(self) -> Tree:
         """All of them, as a tree of shared prefixes."""
         if not self.count:
-            raise BadRequest(f"no partitioning for {self.limits.nodes} nodes is balanced within tau = {self.limits.tau}")
+            raise BadRequest(f"no cuts for {self.limits.nodes} nodes are balanced within tau = {self.limits.tau}")
         levels = [np.zeros(1, np.int16)]
         firsts = []
         for column in range(1, self.limits.nodes):
@@ -157,8 +157,8 @@ class Partitionings:
 class Tree:
     """Cut lists by their prefixes, for a search that passes over whole subtrees.
 
-    A node is a prefix of cuts; its children are those that add one more, consecutive cuts from the least to the greatest
-    that may follow. The children of the last level are leaves: the cut lists themselves, numbered by rank.
+    A node is a prefix of cuts; its children are those that add one more, consecutive cuts from the least to the
+    greatest that may follow. The children of the last level are leaves: the cut lists themselves, numbered by rank.
     """
 
     cut: Cuts  # by node, level by level: the last cut of its prefix

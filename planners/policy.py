@@ -1,8 +1,8 @@
 """What fixed choices cost for ever: the cheap half of policy iteration.
 
 A sweep finds for each partitioning the best target of each node count, given the costs so far. That is the expensive
-half. The costs that follow if those choices are kept are a sparse linear system, and solving it between two sweeps makes
-a handful of sweeps do where value iteration alone needs one for each factor of gamma.
+half. The costs that follow if those choices are kept are a sparse linear system, and solving it between two sweeps
+makes a handful of sweeps do where value iteration alone needs one for each factor of gamma.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Policy:
 
 
 def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[Floats]) -> list[Floats]:
-    """By node count, the costs of choosing so for ever, starting from a guess. The j-th policy is the j-th node count's.
+    """By node count, the costs of choosing so for ever, from a guess. The j-th policy is the j-th node count's.
 
     Only partitionings that some choice leads to depend on each other, mostly few: those are iterated, in place, and the
     others follow in one pass. O(partitionings x node counts), and a multiple of 1 / (1 - gamma) for the few.
@@ -47,7 +47,7 @@ def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[F
     return np.split(costs, starts[1:-1])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _settle(which, row, direct, targets, weights, costs, rounds):  # type: ignore[no-untyped-def]
     for _ in range(rounds):
         change = scale = 0.0

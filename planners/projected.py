@@ -5,8 +5,8 @@ Bellman equation of a Markov decision process, in which chance picks the next no
 
     C[n, P] = sum over n' of M[n, n'] * min over P' balanced for n' of (c(P, P') + gamma * C[n', P'])
 
-A sweep applies it once. Between sweeps the costs of keeping all choices for ever are solved for (`policy`), which leaves
-a handful of sweeps to do. Adding u(n) to the costs of each node count changes no choice, so that part of the error is
+A sweep applies it once. Between sweeps the costs of keeping all choices for ever are solved for (`policy`), so that
+a handful of sweeps will do. Adding u(n) to the costs of each node count changes no choice, so that part of the error is
 known exactly, and corrected (`Correction`); what remains of a sweep's changes bounds the error, and ends the iteration.
 It is a bound, not an estimate: it holds however the costs before that sweep came about.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,21 +97,22 @@ def allowed_error(problem: Problem, tolerance: float) -> float:
 
 
 def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
-    """The projected costs, in this process. Time O(partitionings squared) at worst; see `cheapest` for why it is not."""
+    """The projected costs, in this process. At worst O(partitionings squared); see `cheapest` for why it is less."""
     problem.check(limit)
     sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
     sweep = Sweep(problem)
-    costs = {nodes: np.zeros(len(rows)) for nodes, rows in sources.items()}
-    for iteration in count(1):
+    costs: Costs = {nodes: np.zeros(len(rows)) for nodes, rows in sources.items()}
+    iterations = 0
+    while True:
+        iterations += 1
         swept = {nodes: sweep(nodes, rows, costs) for nodes, rows in sources.items()}
         change = {nodes: swept[nodes][0] - costs[nodes] for nodes in sources}
         low, high = ({nodes: float(end(each)) for nodes, each in change.items()} for end in (np.min, np.max))
         correction = Correction.after(problem, low, high)
         if correction.error <= allowed_error(problem, tolerance):
-            break
+            final = {nodes: swept[nodes][0] + correction.shift[nodes] for nodes in sources}
+            return Projected(problem, final, correction.error, iterations)
         costs = settled(problem, swept)
-    costs = {nodes: swept[nodes][0] + correction.shift[nodes] for nodes in sources}
-    return Projected(problem, costs, correction.error, iteration)
 
 
 def settled(problem: Problem, swept: Mapping[int, tuple[Floats, Policy]]) -> Costs:
@@ -122,14 +123,14 @@ def settled(problem: Problem, swept: Mapping[int, tuple[Floats, Policy]]) -> Cos
 
 
 def dense(problem: Problem, limit: int = 5_000) -> Projected:
-    """The same by policy iteration over the full matrix of costs: an oracle, and quick for a few hundred partitionings."""
+    """The same by policy iteration over the full matrix of costs: an oracle, for some thousand partitionings."""
     problem.check(limit)
     sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
     prefix = problem.cells.size_prefix()
     starts = np.cumsum([0, *(len(rows) for rows in sources.values())])
-    blocks = dict(zip(problem.counts, (slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)), strict=True))
+    blocks = dict(zip(problem.counts, (slice(a, b) for a, b in pairwise(starts.tolist())), strict=True))
     everything = [row for rows in sources.values() for row in rows]
-    move = {then: np.array([migration_costs(row, sources[then], prefix) for row in everything]) for then in problem.counts}
+    move = {n: np.array([migration_costs(row, rows, prefix) for row in everything]) for n, rows in sources.items()}
     likely = np.repeat(problem.transitions.matrix, [len(rows) for rows in sources.values()], axis=0)
     costs, choice, iterations = np.zeros(starts[-1]), None, 0
     while True:
@@ -150,4 +151,4 @@ def _evaluate(
     for column, then in enumerate(problem.counts):
         direct += likely[:, column] * move[then][rows, choice[column]]
         system[rows, blocks[then].start + choice[column]] -= problem.gamma * likely[:, column]
-    return np.linalg.solve(system, direct)
+    return np.asarray(np.linalg.solve(system, direct), np.float64)

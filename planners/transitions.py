@@ -42,8 +42,8 @@ class Transitions:
                 raise BadRequest(f"the row of {count} nodes has {row.tolist()}: probabilities are zero or more")
             if abs(row.sum() - 1) > EXACT:
                 raise BadRequest(
-                    f"the row of {count} nodes sums to {row.sum():.12g}, not to 1. Divide it by its sum; a node count that "
-                    "is never left stays with probability one"
+                    f"the row of {count} nodes sums to {row.sum():.12g}, not to 1. Divide it by its sum; a node count "
+                    "that is never left stays with probability one"
                 )
         array.flags.writeable = False
         object.__setattr__(self, "counts", checked)
