@@ -3,18 +3,21 @@
 - `model`: tasks, limits, assignments as intervals and as maps of bins, plans. `errors`: what planners refuse.
 - Interval planners. `ssm`: the cheapest single migration (`ssm_kernel`: the compiled program behind it; `simple_ssm`:
   the paper's recursion, an oracle; `feasibility`: the least tau). `oms`: the cheapest known sequence.
+- MTM-aware planning. `mtm`: the online choice, from `tables` of projected costs; `problem`, `partitionings`, `grids`,
+  `matching`, `cheapest`, `policy`, `projected`: how these are computed; `transitions`: the matrix.
 - `baselines`: Storm's even split, consistent hashing, Redist.
 - `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
 - `command`: ``python -m planners plan | compare | explain``; `files` reads and writes for it, `picture` draws.
 
-MTM-aware planning (`partitionings`, `matching`, `transitions`, `projected`, `mtm`), the rebalancing planners
-(``rebalance/``) and the closed loop that takes statistics of a running dataflow to a ``megaphone`` controller belong
-here too. The offline pipeline lives in ``spark/``, the only place here that may import pyspark.
+The rebalancing planners (``rebalance/``) and the closed loop that takes statistics of a running dataflow to a
+``megaphone`` controller belong here too. The offline pipeline lives in ``spark/``, the only place here that may import
+pyspark.
 """
 
 from planners.baselines import consistent_hashing, redist, storm
 from planners.errors import BadRequest, Infeasible, PlannerError
 from planners.model import BinMap, Intervals, Limits, Plan, Tasks
+from planners.mtm import Tables, mtm_aware
 from planners.oms import oms
 from planners.progressive import mini_migrations, progressive, scheduled
 from planners.schedule import Schedule, schedule
@@ -30,9 +33,11 @@ __all__ = [
     "Plan",
     "PlannerError",
     "Schedule",
+    "Tables",
     "Tasks",
     "consistent_hashing",
     "mini_migrations",
+    "mtm_aware",
     "oms",
     "progressive",
     "redist",
