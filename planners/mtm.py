@@ -104,7 +104,7 @@ def _growth(now: Tasks, then: Tasks) -> float:
 
 def _balanced(rows: NDArray[np.int16], tasks: Tasks, limits: Limits) -> NDArray[np.bool_]:
     ends = tasks.load_prefix()[rows]
-    return np.diff(ends, axis=1).max(axis=1) <= limits.load(tasks.total_load)
+    return np.asarray(np.diff(ends, axis=1).max(axis=1) <= limits.load(tasks.total_load))
 
 
 def _nothing_balanced(tasks: Tasks, limits: Limits) -> Exception:
