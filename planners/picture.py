@@ -24,24 +24,22 @@ def draw(path: str, plans: Mapping[str, Plan]) -> None:
         figure.savefig(path, dpi=150, bbox_inches="tight")
     except ValueError as error:
         raise BadRequest(f"cannot draw {path}: {error}") from None
-    finally:
-        from matplotlib import pyplot
-
-        pyplot.close(figure)
 
 
 def _figure(plans: Mapping[str, Plan]) -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
+    try:
+        from matplotlib import colormaps
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise BadRequest("pictures need matplotlib: pip install 'megaphone-dataflow[plots]'") from error
 
     first = next(iter(plans.values()))
     nodes = sorted({node for plan in plans.values() for node in (*plan.current.nodes, *plan.assignment.nodes)})
-    palette = pyplot.get_cmap("tab20", 20)
+    palette = colormaps["tab20"]
     colours = {node: palette(i % 20) for i, node in enumerate(nodes)}
-    figure, axes = pyplot.subplots(figsize=(9, min(LARGEST, 1.2 + PER_STRIP * (len(plans) + 1))))
+    figure = Figure(figsize=(9, min(LARGEST, 1.2 + PER_STRIP * (len(plans) + 1))))  # not pyplot's: nothing is global
+    axes = figure.subplots()
     edges = _edges(first.tasks.sizes)
     labels = ["now"]
     _strip(axes, 0, edges, first.current.map(), first.current.map(), colours)
