@@ -37,30 +37,34 @@ def least_time(traffic: Matrix, up: Matrix, down: Matrix) -> float:
 
 
 def phases(traffic: Matrix, up: Matrix, down: Matrix) -> Iterator[Phase]:
-    """Phases that carry all traffic in the least time. At most two for each pair that has traffic, and four a link.
+    """Phases that carry all traffic in the least time; at most some for each pair that has traffic, mostly far fewer.
 
     >>> for phase in phases(np.array([[0, 2.0, 1], [1, 0, 0], [0, 0, 0]]), np.ones(3), np.ones(3)):
     ...     print(phase.duration, np.argwhere(phase.rates).tolist())
-    1.0 [[0, 1], [1, 0]]
-    1.0 [[0, 1]]
-    1.0 [[0, 2]]
+    2.0 [[0, 1]]
+    1.0 [[0, 2], [1, 0]]
     """
     left = least_time(traffic, up, down)
     n = len(traffic)
     rest, speeds_up, speeds_down = _padded(traffic, up, down, left)
-    tiny = TINY * left
+    slower = np.minimum(speeds_up[:, None], speeds_down[None, :])
+    tiny, threshold = TINY * left, left
     flow = _Flow(speeds_up, speeds_down)
     while left > tiny:
-        flow.saturate(rest)
+        # Pairs that are busy for long come first, and make long phases: else there could be one for every pair.
+        flow.release((flow.rates > 0) & (rest <= threshold * slower))
+        if not flow.saturate(rest > threshold * slower) and threshold > 0:
+            threshold = threshold / 2 if threshold > tiny else 0.0
+            continue
         used = flow.rates > 0
+        if not used.any():
+            return  # what is left is rounding
         duration = min(left, float((rest[used] / flow.rates[used]).min()))
         if (flow.rates[:n, :n] > 0).any():
             yield Phase(duration, flow.rates[:n, :n].copy())
         rest[used] -= duration * flow.rates[used]
         left -= duration
-        emptied = used & (rest <= tiny * np.minimum(speeds_up[:, None], speeds_down[None, :]))
-        rest[emptied] = 0.0
-        flow.release(emptied)
+        rest[rest <= tiny * slower] = 0.0
 
 
 def _padded(traffic: Matrix, up: Matrix, down: Matrix, time: float) -> tuple[Matrix, Matrix, Matrix]:
@@ -86,12 +90,14 @@ class _Flow:
         self._down += freed.sum(axis=0)
         self.rates[pairs] = 0.0
 
-    def saturate(self, rest: Matrix) -> None:
-        """Augments until no row can send more: as in a maximum flow, over pairs that have something left to send."""
-        open_pairs = rest > 0
+    def saturate(self, open_pairs: NDArray[np.bool_]) -> bool:
+        """Augments over these pairs, as for a maximum flow, until a row cannot send more; whether all links are used."""
         for row in np.flatnonzero(self._up > self._tiny):
-            while self._up[row] > self._tiny and (path := self._path(int(row), open_pairs)):
+            while self._up[row] > self._tiny:
+                if not (path := self._path(int(row), open_pairs)):
+                    return False
                 self._augment(path)
+        return True
 
     def _path(self, start: int, open_pairs: NDArray[np.bool_]) -> list[tuple[int, int]]:
         """Pairs to raise and to lower in turn, from a row that can send more to a column that can receive more."""

@@ -156,20 +156,20 @@ def _whole(links: Links, up: dict[int, float], down: dict[int, float]) -> list[T
     transfers: list[Transfer] = []
     clock, phase = 0.0, 0
     while waiting:
-        started = False
-        for pair in sorted(waiting, key=lambda p: -max(to_send[p[0]], to_receive[p[1]])):
+        ready = [pair for pair in waiting if free_up[pair[0]] <= clock and free_down[pair[1]] <= clock]
+        for pair in sorted(ready, key=lambda p: -max(to_send[p[0]], to_receive[p[1]])):
             origin, destination = pair
             if free_up[origin] > clock or free_down[destination] > clock:
-                continue
+                continue  # taken a moment ago
             task, size = waiting[pair].pop()
             time = size / min(up[origin], down[destination])
             free_up[origin] = free_down[destination] = clock + time
             to_send[origin] -= time
             to_receive[destination] -= time
             transfers.append(Transfer(task, origin, destination, size, clock, clock + time, phase))
-            started = True
-        waiting = {pair: bins for pair, bins in waiting.items() if bins}
-        phase += started
+            if not waiting[pair]:
+                del waiting[pair]
+        phase += bool(ready)
         busy = [time for time in (*free_up.values(), *free_down.values()) if time > clock]
         clock = min(busy, default=clock)
     return transfers

@@ -7,7 +7,7 @@ cost of every balanced partitioning: exactly enumerated, that is 24 tasks on 3 t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -190,14 +190,15 @@ def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:
         tasks, least = step.tasks, smallest_tau(step.tasks, step.nodes)
         within = max(tau, least)
         plan = partial(ssm, current, nodes=step.nodes, sizes=tasks.sizes, loads=tasks.loads, tau=within)
-        tries = []
-        for _ in range(3):
-            start = time.perf_counter()
-            made = plan()
-            tries.append(time.perf_counter() - start)
-        times.append(min(tries) * 1e3)
-        current = made.assignment.intervals()
+        times.append(min(_seconds(plan) for _ in range(3)) * 1e3)
+        current = plan().assignment.intervals()
     return times
+
+
+def _seconds(body: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    body()
+    return time.perf_counter() - start
 
 
 def _draw(
@@ -230,8 +231,8 @@ def _draw(
         axes[0].set_ylabel(y_label)
         caption = "Word count: Zipf 0.9 over 50,000 words; node counts of a synthetic month."
         bound = " Hashing and Storm keep to no τ." if "Storm" in names else ""
-        bars = " Bars: standard deviation." if shared else ""
-        run.draw(finish(picture, title, caption + bound + bars))
+        spread = " Bars: standard deviation." if shared else ""
+        run.draw(finish(picture, title, caption + bound + spread))
 
 
 def _apart(width: float, height: float, columns: int) -> tuple[Any, list[Any]]:
