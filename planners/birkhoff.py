@@ -91,7 +91,7 @@ class _Flow:
         self.rates[pairs] = 0.0
 
     def saturate(self, open_pairs: NDArray[np.bool_]) -> bool:
-        """Augments over these pairs, as for a maximum flow, until a row cannot send more; whether all links are used."""
+        """Augments over these pairs, as for a maximum flow, while rows can send more; whether all links are used."""
         for row in np.flatnonzero(self._up > self._tiny):
             while self._up[row] > self._tiny:
                 if not (path := self._path(int(row), open_pairs)):
