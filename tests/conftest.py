@@ -15,6 +15,11 @@ SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
+    # Tests run each query once, on a few rows: compiling them is most of what they would cost.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
