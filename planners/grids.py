@@ -18,6 +18,7 @@ where the limit is the greatest load that a node may have.
 from __future__ import annotations
 
 import operator
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,7 +76,7 @@ class Grid:
 
 
 def coarse(tasks: Tasks, cells: int) -> Grid:
-    """A grid of at most so many cells, the heaviest of which is as light as can be: size and load count alike.
+    """A grid of so many cells, the heaviest of which is as light as can be: size and load count alike.
 
     >>> coarse(Tasks([1] * 6, [1, 1, 1, 1, 1, 7]), 3).positions
     (0, 3, 5, 6)
@@ -89,4 +90,15 @@ def coarse(tasks: Tasks, cells: int) -> Grid:
     while positions[-1] < len(tasks):
         start = positions[-1]
         positions.append(max(start + 1, int(np.searchsorted(weight, weight[start] + bound, side="right")) - 1))
+    while len(positions) - 1 < min(cells, len(tasks)):  # the heaviest task set the bound: there is room to be finer
+        insort(positions, _split(positions, weight))
     return Grid(positions)
+
+
+def _split(positions: list[int], weight: NDArray[np.float64]) -> int:
+    """Where to cut the heaviest cell of several tasks, nearest to its middle."""
+    start, stop = max(
+        ((a, b) for a, b in pairwise(positions) if b - a > 1), key=lambda cell: float(weight[cell[1]] - weight[cell[0]])
+    )
+    middle = (weight[start] + weight[stop]) / 2
+    return start + 1 + int(np.abs(weight[start + 1 : stop] - middle).argmin())

@@ -49,7 +49,7 @@ class Partitionings:
     >>> [Partitionings(tasks, Limits(n, 0.5)).count for n in (2, 3, 4)]
     [5, 11, 27]
     >>> Partitionings(tasks, Limits(3, 0.5)).cuts(9).tolist()
-    [[0, 4, 6, 10], [0, 4, 7, 10]]
+    [[0, 3, 7, 10], [0, 3, 8, 10]]
     """
 
     tasks: Tasks

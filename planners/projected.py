@@ -24,12 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.cheapest import cheapest
+from planners.errors import BadRequest
 from planners.matching import costs as migration_costs
 from planners.partitionings import Tree
 from planners.policy import Policy, evaluate
 from planners.problem import Problem
 
 Floats = NDArray[np.float64]
+MOST_SWEEPS = 200  # a handful is usual; what needs more is going round in rounding errors
 Costs = Mapping[int, Floats]  # by node count, the projected cost by rank
 
 
@@ -91,9 +93,13 @@ class Correction:
         return cls(dict(zip(counts, shift.tolist(), strict=True)), gamma / (1 - gamma) * half)
 
 
-def allowed_error(problem: Problem, tolerance: float) -> float:
-    """A tolerance is a share of the size of all state, so that it means the same in bytes and in gigabytes."""
-    return tolerance * (problem.tasks.total_size or 1)
+def close_enough(problem: Problem, error: float, tolerance: float, sweeps: int) -> bool:
+    """Whether to stop. A tolerance is a share of the size of all state: it means the same in bytes and in gigabytes."""
+    if error <= tolerance * (problem.tasks.total_size or 1):
+        return True
+    if sweeps >= MOST_SWEEPS:
+        raise BadRequest(f"after {sweeps} sweeps the error is {error:g}: a tolerance of {tolerance:g} is too small")
+    return False
 
 
 def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
@@ -109,7 +115,7 @@ def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -
         change = {nodes: swept[nodes][0] - costs[nodes] for nodes in sources}
         low, high = ({nodes: float(end(each)) for nodes, each in change.items()} for end in (np.min, np.max))
         correction = Correction.after(problem, low, high)
-        if correction.error <= allowed_error(problem, tolerance):
+        if close_enough(problem, correction.error, tolerance, iterations):
             final = {nodes: swept[nodes][0] + correction.shift[nodes] for nodes in sources}
             return Projected(problem, final, correction.error, iterations)
         costs = settled(problem, swept)
@@ -132,14 +138,22 @@ def dense(problem: Problem, limit: int = 5_000) -> Projected:
     everything = [row for rows in sources.values() for row in rows]
     move = {n: np.array([migration_costs(row, rows, prefix) for row in everything]) for n, rows in sources.items()}
     likely = np.repeat(problem.transitions.matrix, [len(rows) for rows in sources.values()], axis=0)
-    costs, choice, iterations = np.zeros(starts[-1]), None, 0
+    costs, iterations = np.zeros(starts[-1]), 0
+    choice = np.full((len(blocks), len(likely)), -1)
     while True:
-        best = {then: (move[then] + problem.gamma * costs[blocks[then]]).argmin(axis=1) for then in problem.counts}
-        chosen = np.stack([best[then] for then in problem.counts])
-        if choice is not None and np.array_equal(choice, chosen):
+        totals = [move[nodes] + problem.gamma * costs[block] for nodes, block in blocks.items()]
+        chosen = np.stack([_better(each, old) for each, old in zip(totals, choice, strict=True)])
+        if np.array_equal(choice, chosen):
             return Projected(problem, {n: costs[block] for n, block in blocks.items()}, 0.0, iterations)
         choice, iterations = chosen, iterations + 1
         costs = _evaluate(choice, move, likely, blocks, problem)
+
+
+def _better(totals: Floats, choice: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The least of each row; but a choice that is as good, up to rounding, stays, or ties would go round for ever."""
+    best, rows = totals.argmin(axis=1), np.arange(len(totals))
+    worth = totals[rows, choice] - totals[rows, best] > 1e-12 * (1 + np.abs(totals[rows, best]))
+    return np.where(worth | (choice < 0), best, choice)
 
 
 def _evaluate(

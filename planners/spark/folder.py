@@ -1,4 +1,4 @@
-"""What the stages leave for each other: a folder on any file system that Spark knows, reached through Hadoop's own API."""
+"""What the stages leave for each other: a folder on any file system that Spark knows, reached through Hadoop's API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Folder:
             raise BadRequest(f"{self.path(*names)} is not there, or not complete: `{made_by}` makes it")
         table = self.spark.read.parquet(self.path(*names))
         if missing := [column for column in columns if column not in table.columns]:
-            raise BadRequest(f"{self.path(*names)} has no column {', '.join(missing)}; it has {', '.join(table.columns)}")
+            there = ", ".join(table.columns)
+            raise BadRequest(f"{self.path(*names)} has no column {', '.join(missing)}; it has {there}")
         return table
 
     def complete(self, *names: str) -> bool:

@@ -1,10 +1,10 @@
 """Stage 4: the projected costs. Each sweep is shared among the executors; its results never pass through the driver.
 
-A sweep needs the costs of all partitionings, eight bytes each, and makes new ones for some. So the costs are sent to every
-task; the partitionings themselves are not sent, since every task can make those it needs. What the sweep chose comes
-together in one task, which settles the costs of choosing so for ever (see `planners.policy`) and writes them as the
-checkpoint from which the next sweep, or a later run, goes on. The driver learns, for each node count, the least and the
-greatest change: that gives the bound on the error.
+A sweep needs the costs of all partitionings, eight bytes each, and makes new ones for some. So the costs are sent to
+every task; the partitionings themselves are not sent, since every task can make those it needs. What the sweep chose
+comes together in one task, which settles the costs of choosing so for ever (see `planners.policy`) and writes them as
+the checkpoint from which the next sweep, or a later run, goes on. The driver learns, for each node count, the least and
+the greatest change: that gives the bound on the error.
 """
 
 from __future__ import annotations
@@ -12,24 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from planners.errors import BadRequest
 from planners.policy import Policy
 from planners.problem import Problem
-from planners.projected import Correction, Sweep, allowed_error, settled
+from planners.projected import Correction, Sweep, close_enough, settled
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
 
 CHECKPOINT = "nodes int, start long, swept binary, costs binary, low double, high double"
 KEPT = 2  # checkpoints: the last, and the one before in case the last is damaged
-MOST_SWEEPS = 1_000
 
 Piece = tuple[int, int, bytes]  # node count, first rank, costs
 Swept = tuple[int, int, bytes, bytes, bytes, float, float]  # and: direct costs, targets, least and greatest change
@@ -58,23 +54,19 @@ def solve(
 ) -> Solution:
     """Sweeps until the error is at most `tolerance` times the size of all state. Goes on from what `folder` has of it.
 
-    `tasks` is how many share a sweep, twice the cores that Spark knows of unless given; `report` is told of each sweep.
+    `tasks` is how many share a sweep: unless given, twice the cores that Spark knows of, or fewer if there is little to
+    do. `report` is told of each sweep.
     """
     problem.check(limit)
-    tasks = tasks or 2 * spark.sparkContext.defaultParallelism
+    tasks = tasks or _worthwhile(problem, spark.sparkContext.defaultParallelism)
     checkpoints = Checkpoints(folder, problem)
     done = resumed = checkpoints.last()
     while True:
         if done:
             correction = _correction(problem, checkpoints.read(done))
             report(done, correction.error)
-            if correction.error <= allowed_error(problem, tolerance):
+            if close_enough(problem, correction.error, tolerance, done):
                 return Solution(checkpoints.read(done), correction, done, resumed)
-        if done == MOST_SWEEPS:
-            raise BadRequest(
-                f"after {done} sweeps the error is still {correction.error:g}: a tolerance of {tolerance:g} is less than "
-                "rounding allows"
-            )
         costs = _pieces(checkpoints.read(done)) if done else _zeros(spark, problem)
         rows = _one_sweep(costs, problem, tasks)
         checkpoints.write(spark.createDataFrame(rows, CHECKPOINT, verifySchema=False), done + 1)
@@ -103,13 +95,21 @@ class Checkpoints:
             self._folder.delete(*self._place, _name(sweep - KEPT))
 
 
+def _worthwhile(problem: Problem, cores: int) -> int:
+    total = sum(problem.partitionings(nodes).count for nodes in problem.counts)
+    return max(1, min(2 * cores, total // 1024))
+
+
 def _name(sweep: int) -> str:
     return f"sweep-{sweep:06d}"
 
 
 def _correction(problem: Problem, checkpoint: DataFrame) -> Correction:
-    ends = checkpoint.groupBy("nodes").agg(F.min("low").alias("low"), F.max("high").alias("high")).collect()
-    return Correction.after(problem, {row.nodes: row.low for row in ends}, {row.nodes: row.high for row in ends})
+    """The ends of the changes in each range come to the driver; there are some thousand ranges at most."""
+    ends = checkpoint.select("nodes", "low", "high").collect()
+    low = {nodes: min(row.low for row in ends if row.nodes == nodes) for nodes in problem.counts}
+    high = {nodes: max(row.high for row in ends if row.nodes == nodes) for nodes in problem.counts}
+    return Correction.after(problem, low, high)
 
 
 def _pieces(checkpoint: DataFrame) -> Any:
@@ -119,7 +119,7 @@ def _pieces(checkpoint: DataFrame) -> Any:
 def _zeros(spark: SparkSession, problem: Problem) -> Any:
     """Before the first sweep: nothing is known to cost anything."""
     pieces = ranges(problem, 65_536)
-    return spark.sparkContext.parallelize(pieces, min(len(pieces), spark.sparkContext.defaultParallelism)).map(_zero_piece)
+    return spark.sparkContext.parallelize(pieces).map(_zero_piece)
 
 
 def _zero_piece(piece: tuple[int, int, int]) -> Piece:
@@ -176,10 +176,10 @@ def _settle(problem: Problem, swept: Iterable[Swept]) -> Iterator[Settled]:
     by_count: dict[int, tuple[NDArray[np.float64], Policy]] = {}
     for nodes in problem.counts:
         mine = [piece for piece in pieces if piece[0] == nodes]
-        new, direct = (np.frombuffer(b"".join(piece[part] for piece in mine)) for part in (2, 3))
+        new, direct = np.frombuffer(b"".join([p[2] for p in mine])), np.frombuffer(b"".join([p[3] for p in mine]))
         targets = np.frombuffer(b"".join(piece[4] for piece in mine), np.int64).reshape(-1, len(problem.counts))
         by_count[nodes] = new, Policy(direct, targets)
     costs = settled(problem, by_count)
-    for nodes, start, new_bytes, _, _, low, high in chain(pieces):
+    for nodes, start, new_bytes, _, _, low, high in pieces:
         stop = start + len(new_bytes) // 8
         yield nodes, start, new_bytes, costs[nodes][start:stop].tobytes(), low, high

@@ -1,9 +1,9 @@
 """Stage 1: workload logs to loads and sizes by bin, and to the number of nodes needed in each interval (section 6).
 
-A log has a row for each interval and bin (or several, if the bin moved within the interval): `records` that came, `bytes`
-of state that the bin had, and the `cost` of processing, in whatever unit. Load is the mean cost of an interval; size is
-what the bin's state last had. Costs of several rows for one interval and bin add up; of their bytes the largest counts,
-since it is the same state.
+A log has a row for each interval and bin (or several, if the bin moved within the interval): `records` that came,
+`bytes` of state that the bin had, and the `cost` of processing, in whatever unit. Load is the mean cost of an interval;
+size is what the bin's state last had. Costs of several rows for one interval and bin add up; of their bytes the largest
+counts, since it is the same state.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ def check(logs: DataFrame, bins: int | None = None) -> None:
             raise BadRequest(f"the column {column} holds {kind.simpleString()}, not {'whole ' * whole}numbers")
     faults = {f"{column} is null": F.col(column).isNull() for column in COLUMNS}
     faults |= {f"{column} is negative": F.col(column) < 0 for column in ("bin", *AMOUNTS)}
-    faults |= {
-        f"{column} is not finite": F.isnan(F.col(column).cast("double")) | (F.abs(F.col(column).cast("double")) == np.inf)
-        for column in AMOUNTS
-    }
+    for column in AMOUNTS:
+        value = F.col(column).cast("double")
+        faults[f"{column} is not finite"] = F.isnan(value) | (F.abs(value) == np.inf)
     if bins is not None:
         faults[f"bin is {bins} or more"] = F.col("bin") >= bins
     names = list(faults)

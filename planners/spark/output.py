@@ -1,4 +1,4 @@
-"""Stage 5: the tables that `mtm_aware` reads: partitionings with their projected costs, and the parameters beside them."""
+"""Stage 5: the tables that `mtm_aware` reads: partitionings with their projected costs, and the parameters beside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ ROW_GROUP_BYTES = 1 << 20  # small, so that a search that starts with the cheap 
 def write(solution: Solution, problem: Problem, folder: Folder) -> None:
     """Files by node count, each in the order of costs. The parameters come last: without them it is no table."""
     folder.delete("parameters.json")
-    pieces = solution.table.select("nodes", "start", "swept").repartition(2 * folder.spark.sparkContext.defaultParallelism)
+    pieces = solution.table.select("nodes", "start", "swept")
+    pieces = pieces.repartition(min(2 * folder.spark.sparkContext.defaultParallelism, pieces.count()))
     with quietly():
         rows = pieces.mapInArrow(partial(_expand, problem, solution.correction), SCHEMA)
     (

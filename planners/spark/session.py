@@ -65,7 +65,8 @@ def check_java(environment: Mapping[str, str] = os.environ) -> int:
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
     if found is None:
-        raise SparkUnavailable(f"{java} does not say which Java it is: {(answer.stderr or answer.stdout).strip()[:200]}")
+        said = (answer.stderr or answer.stdout).strip()[:200]
+        raise SparkUnavailable(f"{java} does not say which Java it is: {said}")
     version = int(found[2] or 0) if found[1] == "1" else int(found[1])  # Java 8 called itself 1.8
     if version < LEAST_JAVA:
         raise SparkUnavailable(
@@ -80,7 +81,7 @@ def check_master(master: str, environment: Mapping[str, str] = os.environ) -> No
         return
     if master == "yarn":
         if not (environment.get("HADOOP_CONF_DIR") or environment.get("YARN_CONF_DIR")):
-            raise SparkUnavailable("the master is yarn, and neither HADOOP_CONF_DIR nor YARN_CONF_DIR says where that is")
+            raise SparkUnavailable("the master is yarn; set HADOOP_CONF_DIR or YARN_CONF_DIR to where its settings are")
         return
     if master.startswith("spark://"):
         addresses = [urlsplit(f"spark://{part}") for part in master.removeprefix("spark://").split(",")]
@@ -100,7 +101,8 @@ def check_master(master: str, environment: Mapping[str, str] = os.environ) -> No
             return
         except (OSError, ValueError) as error:
             failures.append(f"{address.netloc}: {error}")
-    raise SparkUnavailable(f"no Spark master answers at {master} ({'; '.join(failures)}). Is it running, and the port right?")
+    why = "; ".join(failures)
+    raise SparkUnavailable(f"no Spark master answers at {master} ({why}). Is it running, and is the port right?")
 
 
 @contextmanager

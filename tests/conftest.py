@@ -1,0 +1,38 @@
+"""What all tests share: one Spark session, started when a test first asks for it, after everything that forks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    # Tests run each query once, on a few rows: compiling them is most of what they would cost.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two cores of this machine, with the Python of the tests and few partitions."""
+    from planners.spark import session
+
+    started = session.start("local[2]", SETTINGS)
+    yield started
+    started.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Spark come last: a session brings threads, and other tests fork processes."""
+    items.sort(key=lambda item: "spark" in getattr(item, "fixturenames", ()))
