@@ -34,6 +34,7 @@ class Order(NamedTuple):
     records: Ints
     ready: Flags  # by instance, whether its records are in order yet
     value: Floats  # by record
+    cost: Floats  # of the records as they stand in their order: to skip the dear ones without looking each up
 
 
 class Records(NamedTuple):
@@ -57,6 +58,7 @@ class Trial(NamedTuple):
     by_psi: Ints  # cursors
     by_cost: Ints  # cursors
     heap: Ints  # C: records with queued units, the dearest first
+    heap_cost: Floats  # their costs, in the heap's order
     tree: Ints  # a tournament of instances: the least loaded is at the root
 
 
@@ -86,27 +88,34 @@ def group(records: Ints, place: Ints, instances: int) -> tuple[Ints, Ints]:
 
 
 @compiled
-def sort_all(order: Order) -> None:
+def sort_all(order: Order, cost: Floats) -> None:
     """Puts every instance's records in order."""
     for d in range(order.ready.size):
-        _sort(order, d)
+        _sort(order, cost, d)
 
 
 @compiled
-def _sort(order: Order, d: int) -> None:
-    """Puts the records of one instance in order: insertion for a few, else radix, both stable."""
+def _sort(order: Order, cost: Floats, d: int) -> None:
+    """Puts the records of one instance in order, unless they are."""
     if order.ready[d]:
         return
     order.ready[d] = 1
     segment = order.records[order.start[d] : order.start[d + 1]]
     if segment.size > 48:
         _radix_sort(segment, order.value)
-        return
+    else:
+        _insertion_sort(segment, order.value)
+    for at in range(order.start[d], order.start[d + 1]):
+        order.cost[at] = cost[order.records[at]]
+
+
+@compiled
+def _insertion_sort(segment: Ints, value: Floats) -> None:
+    """Descending and stable."""
     for i in range(1, segment.size):
         record = segment[i]
-        value = order.value[record]
         j = i
-        while j > 0 and order.value[segment[j - 1]] < value:
+        while j > 0 and value[segment[j - 1]] < value[record]:
             segment[j] = segment[j - 1]
             j -= 1
         segment[j] = record
@@ -151,23 +160,26 @@ def solve(
 ) -> Moved:
     """Phases II and III. `load` is that after phase I and becomes that of the result; `back_*` hold what phase I moved."""
     trial = _begin(records, back_psi.records, load)
+    costs, tree, heap, heap_cost, queued = records.cost, trial.tree, trial.heap, trial.heap_cost, trial.queued
     size = _disassociate(records, psi, back_psi, trial, limit)
-    _build_tree(trial)
+    _build_tree(tree, load)
     trial.cheap[:] = load
     all_units = records.count.sum()
     log_record, log_place = np.empty(all_units, np.int32), np.empty(all_units, np.int32)
     logged = stranded = 0
     while size:
-        candidate, size = _pop(trial.heap, size, records.cost)
-        units = trial.queued[candidate]
-        trial.queued[candidate] = 0
+        candidate, size = _pop(heap, heap_cost, size)
+        need, units = costs[candidate], queued[candidate]
+        queued[candidate] = 0
         for _ in range(units):
-            d, size = _accepting(records, psi, cost, back_psi, back_cost, trial, limit, candidate, size)
-            if d < 0:  # the printed loop leaves such a key unassigned
-                d = trial.tree[1]
-                stranded += 1
-            load[d] += records.cost[candidate]
-            _update_tree(trial, d)
+            d = tree[1]
+            if load[d] + need > limit:
+                d, size = _exchange(records, psi, cost, back_psi, back_cost, trial, limit, need, size)
+                if d < 0:  # the printed loop leaves such a key unassigned
+                    d = tree[1]
+                    stranded += 1
+            load[d] += need
+            _update_tree(tree, load, d)
             assert logged < all_units, "a unit was placed twice: what made room for it was not strictly cheaper"
             log_record[logged], log_place[logged] = candidate, d
             logged += 1
@@ -191,6 +203,7 @@ def _begin(records: Records, back: Ints, load: Floats) -> Trial:
         np.zeros((2, instances), np.int32),
         np.zeros((2, instances), np.int32),
         np.empty(records.cost.size, np.int32),
+        np.empty(records.cost.size),
         np.full(2 * leaves, -1, np.int32),
     )
 
@@ -202,9 +215,9 @@ def _disassociate(records: Records, psi: Order, back_psi: Order, trial: Trial, l
     for d in range(trial.load.size):
         if trial.load[d] <= limit:
             continue
-        _sort(psi, d)
+        _sort(psi, records.cost, d)
         while trial.load[d] > limit:
-            record, row = _head(psi, back_psi, trial.by_psi, trial, d)
+            record, row = _head(psi, back_psi, trial.by_psi, trial, d, np.inf)
             if record < 0 or records.cost[record] == 0.0:
                 break  # what remains is free, and the excess a rounding error
             size = _take(records, trial, d, record, trial.load[d] - limit, size)
@@ -214,27 +227,41 @@ def _disassociate(records: Records, psi: Order, back_psi: Order, trial: Trial, l
 
 
 @compiled
-def _head(order: Order, back: Order, cursors: Ints, trial: Trial, d: int) -> tuple[int, int]:
-    """The first record at instance d that still has units there, and the row of its cursor; (-1, 0) at the end."""
-    first, at, end = -1, cursors[0, d], order.start[d + 1] - order.start[d]
-    while at < end:
-        record = order.records[order.start[d] + at]
-        if trial.left[record] and not trial.is_back[record]:
-            first = record
-            break
-        at += 1
-    cursors[0, d] = at
-    second, at, end = -1, cursors[1, d], back.start[d + 1] - back.start[d]
-    while at < end:
-        record = back.records[back.start[d] + at]
-        if trial.left[record]:
-            second = record
-            break
-        at += 1
-    cursors[1, d] = at
+def _head(order: Order, back: Order, cursors: Ints, trial: Trial, d: int, below: float) -> tuple[int, int]:
+    """The first record at instance d, cheaper than `below`, that has units there, and its cursor's row; (-1, 0) for none."""
+    left, is_back = trial.left, trial.is_back
+    first = _skip(order.start, order.records, order.cost, cursors[0], left, is_back, d, below, 0)
+    second = _skip(back.start, back.records, back.cost, cursors[1], left, is_back, d, below, 1)
     if second < 0 or (first >= 0 and _before(order.value, first, second)):
         return first, 0
     return second, 1
+
+
+@compiled
+def _skip(
+    start: Ints,
+    records: Ints,
+    costs: Floats,
+    cursor: Ints,
+    left: Ints,
+    is_back: Flags,
+    d: int,
+    below: float,
+    back: int,
+) -> int:
+    """Moves a cursor to the next record that is cheaper than `below` and has units at d; -1 if there is none.
+
+    What is skipped is skipped for good: `below` never grows. (Flat arrays here and in `_pass_dear`, which may pass every
+    key: in a loop, arrays inside tuples are counted up and down at every step, which costs a microsecond.)
+    """
+    at, end, found = start[d] + cursor[d], start[d + 1], -1
+    while at < end:
+        if costs[at] < below and left[records[at]] and is_back[records[at]] == back:
+            found = records[at]
+            break
+        at += 1
+    cursor[d] = at - start[d]
+    return found
 
 
 @compiled
@@ -252,13 +279,13 @@ def _take(records: Records, trial: Trial, d: int, record: int, excess: float, si
     trial.load[d] -= taken * cost
     trial.cheap[d] -= taken * cost
     if trial.queued[record] == 0:
-        size = _push(trial.heap, size, records.cost, record)
+        size = _push(trial.heap, trial.heap_cost, size, record, cost)
     trial.queued[record] += taken
     return size
 
 
 @compiled
-def _accepting(
+def _exchange(
     records: Records,
     psi: Order,
     cost: Order,
@@ -266,19 +293,15 @@ def _accepting(
     back_cost: Order,
     trial: Trial,
     limit: float,
-    candidate: int,
+    need: float,
     size: int,
 ) -> tuple[int, int]:
-    """The instance that takes one unit of the candidate (lines 4 to 8 of algorithm 1) or -1, and the size of C."""
-    need = records.cost[candidate]
-    least = trial.tree[1]
-    if trial.load[least] + need <= limit:
-        return least, size
+    """The least loaded instance that can make room for a candidate of that cost (lines 14 to 18) or -1; the size of C."""
     if need > limit:  # even alone
         return -1, size
     for d in np.argsort(trial.load, kind="mergesort"):
-        _sort(psi, d)
         if _can_make_room(records, cost, back_cost, trial, limit, need, d):
+            _sort(psi, records.cost, d)
             size = _make_room(records, psi, back_psi, trial, limit, need, d, size)
             return d, size
     return -1, size
@@ -290,15 +313,36 @@ def _can_make_room(
 ) -> bool:
     """Whether an exchangeable set exists at d: all that is strictly cheaper, if it left, would leave enough room."""
     if trial.load[d] + need - trial.cheap[d] > limit:
-        return False
-    _sort(cost, d)
-    while True:  # what is as dear as this candidate is out of reach for all that follow
-        record, row = _head(cost, back_cost, trial.by_cost, trial, d)
-        if record < 0 or records.cost[record] < need:
-            break
-        trial.cheap[d] -= trial.left[record] * records.cost[record]
-        trial.by_cost[row, d] += 1
+        return False  # `cheap` is a bound while it is behind
+    _sort(cost, records.cost, d)
+    # what is as dear as this candidate is out of reach for all that follow
+    trial.cheap[d] -= _pass_dear(cost.start, cost.records, cost.cost, trial.by_cost[0], trial.left, trial.is_back, d, need, 0)
+    trial.cheap[d] -= _pass_dear(
+        back_cost.start, back_cost.records, back_cost.cost, trial.by_cost[1], trial.left, trial.is_back, d, need, 1
+    )
     return bool(trial.load[d] + need - trial.cheap[d] <= limit)
+
+
+@compiled
+def _pass_dear(
+    start: Ints,
+    records: Ints,
+    costs: Floats,
+    cursor: Ints,
+    left: Ints,
+    is_back: Flags,
+    d: int,
+    need: float,
+    back: int,
+) -> float:
+    """Moves a cursor past what costs `need` or more; the cost of the units there."""
+    at, end, total = start[d] + cursor[d], start[d + 1], 0.0
+    while at < end and costs[at] >= need:
+        if is_back[records[at]] == back:
+            total += left[records[at]] * costs[at]
+        at += 1
+    cursor[d] = at - start[d]
+    return total
 
 
 @compiled
@@ -314,75 +358,81 @@ def _make_room(
 ) -> int:
     """Pushes an exchangeable set E out of d, in the order of ψ. Returns the size of C."""
     while trial.load[d] + need > limit:
-        record, row = _head(psi, back_psi, trial.by_psi, trial, d)
+        record, row = _head(psi, back_psi, trial.by_psi, trial, d, need)
         if record < 0 or records.cost[record] == 0.0:
             break  # rounding: the sum of what is cheaper said that it was enough
-        if records.cost[record] < need:
-            size = _take(records, trial, d, record, trial.load[d] + need - limit, size)
-        if records.cost[record] >= need or trial.left[record] == 0:
+        size = _take(records, trial, d, record, trial.load[d] + need - limit, size)
+        if trial.left[record] == 0:
             trial.by_psi[row, d] += 1
     return size
 
 
 @compiled
-def _push(heap: Ints, size: int, cost: Floats, record: int) -> int:
+def _push(heap: Ints, cost: Floats, size: int, record: int, its_cost: float) -> int:
     at = size
     while at > 0:
         parent = (at - 1) // 2
-        if not _before(cost, record, heap[parent]):
+        if not _dearer(its_cost, record, cost[parent], heap[parent]):
             break
-        heap[at] = heap[parent]
+        heap[at], cost[at] = heap[parent], cost[parent]
         at = parent
-    heap[at] = record
+    heap[at], cost[at] = record, its_cost
     return size + 1
 
 
 @compiled
-def _pop(heap: Ints, size: int, cost: Floats) -> tuple[int, int]:
-    top, last = heap[0], heap[size - 1]
+def _pop(heap: Ints, cost: Floats, size: int) -> tuple[int, int]:
+    top = heap[0]
     size -= 1
+    last, its_cost = heap[size], cost[size]
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _before(cost, heap[child + 1], heap[child]):
+        if child + 1 < size and _dearer(cost[child + 1], heap[child + 1], cost[child], heap[child]):
             child += 1
-        if not _before(cost, heap[child], last):
+        if not _dearer(cost[child], heap[child], its_cost, last):
             break
-        heap[at] = heap[child]
+        heap[at], cost[at] = heap[child], cost[child]
         at = child
-    heap[at] = last
+    heap[at], cost[at] = last, its_cost
     return top, size
 
 
 @compiled
-def _build_tree(trial: Trial) -> None:
-    leaves = trial.tree.size // 2
-    for d in range(trial.load.size):
-        trial.tree[leaves + d] = d
-    for at in range(leaves - 1, 0, -1):
-        trial.tree[at] = _lesser(trial, trial.tree[2 * at], trial.tree[2 * at + 1])
+def _dearer(cost: float, record: int, other_cost: float, other: int) -> bool:
+    """The order of C: descending cost, ties to the lower record."""
+    return bool(cost > other_cost or (cost == other_cost and record < other))
 
 
 @compiled
-def _update_tree(trial: Trial, d: int) -> None:
-    at = (trial.tree.size // 2 + d) // 2
+def _build_tree(tree: Ints, load: Floats) -> None:
+    leaves = tree.size // 2
+    for d in range(load.size):
+        tree[leaves + d] = d
+    for at in range(leaves - 1, 0, -1):
+        tree[at] = _lesser(load, tree[2 * at], tree[2 * at + 1])
+
+
+@compiled
+def _update_tree(tree: Ints, load: Floats, d: int) -> None:
+    at = (tree.size // 2 + d) // 2
     while at > 0:
-        trial.tree[at] = _lesser(trial, trial.tree[2 * at], trial.tree[2 * at + 1])
+        tree[at] = _lesser(load, tree[2 * at], tree[2 * at + 1])
         at //= 2
 
 
 @compiled
-def _lesser(trial: Trial, left: int, right: int) -> int:
+def _lesser(load: Floats, left: int, right: int) -> int:
     """The less loaded of two instances, ties to the left; -1 is none."""
-    return left if right < 0 or trial.load[left] <= trial.load[right] else right
+    return left if right < 0 or load[left] <= load[right] else right
 
 
 def order_of(records: Ints, place: Ints, instances: int, value: Floats) -> Order:
     """The records by instance, to be sorted by `value` as needed."""
     start, grouped = group(records, place, instances)
-    return Order(start, grouped, np.zeros(instances, np.uint8), value)
+    return Order(start, grouped, np.zeros(instances, np.uint8), value, np.empty(records.size))
 
 
 def resorted(order: Order, value: Floats) -> Order:
     """The same lists, for another value."""
-    return Order(order.start, order.records.copy(), np.zeros_like(order.ready), value)
+    return Order(order.start, order.records.copy(), np.zeros_like(order.ready), value, np.empty(order.records.size))

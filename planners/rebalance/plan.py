@@ -87,22 +87,20 @@ def describe(
     estimate: Floats | None = None,
 ) -> Plan:
     """The plan of an assignment: everything is measured here, on keys, whatever found it."""
-    loads, moved, entries, movers = _measure(
+    loads, moved, total_state, table_keys, move_keys = _measure(
         problem.cost, problem.state, problem.home, problem.current, assignment, problem.instances
     )
     mean = loads.sum() / problem.instances
-    table_keys, move_keys = _differing(problem.home, problem.current, assignment, entries, movers)
-    total_state = float(problem.state.sum())
     return Plan(
         assignment=assignment,
         table=RoutingTable(table_keys, assignment[table_keys]),
         moves=Moves(move_keys, problem.current[move_keys], assignment[move_keys]),
         moved=float(moved),
-        moved_share=float(moved) / total_state if total_state else 0.0,
+        moved_share=float(moved / total_state) if total_state else 0.0,
         loads=loads,
         balance=float(np.abs(loads - mean).max() / mean) if mean else 0.0,
         balanced=bool(loads.max() <= problem.limit),
-        fits=problem.table is None or int(entries) <= problem.table,
+        fits=problem.table is None or table_keys.size <= problem.table,
         cleaned=cleaned,
         trials=trials,
         vectors=vectors,
@@ -113,31 +111,21 @@ def describe(
 @compiled
 def _measure(
     cost: Floats, state: Floats, home: Ints, current: Ints, assignment: Ints, instances: int
-) -> tuple[Floats, float, int, int]:
-    """Loads, state moved, table entries, and keys that move."""
+) -> tuple[Floats, float, float, Keys, Keys]:
+    """Loads, state moved, all state, the keys that are not at home, and those that are not where they were."""
     loads = np.zeros(instances)
-    moved = 0.0
+    table, moves = np.empty(cost.size, np.int64), np.empty(cost.size, np.int64)
     entries = movers = 0
+    moved = total = 0.0
     for k in range(cost.size):
         d = assignment[k]
         loads[d] += cost[k]
-        entries += d != home[k]
+        total += state[k]
+        if d != home[k]:
+            table[entries] = k
+            entries += 1
         if d != current[k]:
-            moved += state[k]
+            moves[movers] = k
             movers += 1
-    return loads, moved, entries, movers
-
-
-@compiled
-def _differing(home: Ints, current: Ints, assignment: Ints, entries: int, movers: int) -> tuple[Keys, Keys]:
-    """The keys that are not at home, and those that are not where they were."""
-    table, moves = np.empty(entries, np.int64), np.empty(movers, np.int64)
-    t = m = 0
-    for k in range(assignment.size):
-        if assignment[k] != home[k]:
-            table[t] = k
-            t += 1
-        if assignment[k] != current[k]:
-            moves[m] = k
-            m += 1
-    return table, moves
+            moved += state[k]
+    return loads, moved, total, table[:entries].copy(), moves[:movers].copy()

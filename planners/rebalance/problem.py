@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Problem:
     theta: float
     table: int | None  # A_max; None: no bound
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """L_max = (1 + theta) * mean."""
         return float(self.cost.sum()) / self.instances * (1.0 + self.theta) * (1.0 + ROUNDING)

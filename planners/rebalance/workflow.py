@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from planners.rebalance.compact import Compact
 from planners.rebalance.compiled import compiled
 from planners.rebalance.kernels import Floats, Ints, Moved, Order, Records, order_of, resorted, solve, sort_all
 from planners.rebalance.plan import Plan, describe
@@ -37,12 +38,13 @@ def by_gamma(beta: float) -> Criterion:
     return Criterion(f"gamma {beta}", lambda cost, state: _gamma(cost, state, beta))
 
 
-@compiled
 def _gamma(cost: Floats, state: Floats, beta: float) -> Floats:
-    value = np.zeros(cost.size)
-    for i in range(cost.size):
-        if cost[i] > 0.0:  # 0 / 0 is a key that nothing is known of: it stays
-            value[i] = cost[i] ** beta / state[i]
+    """In numpy, whose powers are vectorised. A key with work and no state is the first to move; 0 / 0 is the last."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.power(cost, beta)
+        value /= state
+    if np.isnan(value.sum()):
+        value[np.isnan(value)] = 0.0
     return value
 
 
@@ -122,8 +124,8 @@ class Workflow:
         order = self._order(psi)
         back_cost = order_of(cleaned, records.home, given.instances, records.cost)
         back_psi = back_cost if psi is by_cost else resorted(back_cost, order.value)
-        sort_all(back_cost)
-        sort_all(back_psi)
+        sort_all(back_cost, records.cost)
+        sort_all(back_psi, records.cost)
         moved = solve(records, order, self._cost, back_psi, back_cost, load, given.limit)
         entries, state_moved = _count(records, cleaned, moved.record, moved.place, self.entries)
         return Outcome(cleaned, moved, load, int(records.count[cleaned].sum()), int(entries), float(state_moved))
@@ -162,7 +164,7 @@ class Workflow:
 
 def workflow(given: Problem, r: int | None) -> Workflow:
     """On keys, or with r on vectors."""
-    return Workflow(given, Plain(given))
+    return Workflow(given, Plain(given) if r is None else Compact(given, r))
 
 
 @compiled
