@@ -1,11 +1,16 @@
 """The compact form (section IV): keys that look alike become one vector with a count; plans on vectors, back to keys.
 
 A vector is (d', d, d_h, v_c, v_S, #): where its keys go next, where they are, where the hash function puts them, what one
-of them costs and holds, and how many there are. Costs and states are discretised (`hlhe`), those of each instance by
-themselves, as the instances would before they report.
+of them costs and holds, and how many there are. Keys look alike if HLHE says so of their costs and of their states.
 
-Which of a vector's keys go where is decided by their number: the lower go first. They look alike, so ψ does not tell them
-apart.
+In the paper v_c and v_S are HLHE's representatives, discretised here for the keys of each instance by themselves, as the
+instances would before they report (`means=False`). That makes the loads of instances right, but not those of what moves: ψ
+prefers vectors whose cost was rounded up and whose state was rounded down, so that less load moves than it seems. By default
+keys are therefore gathered between the same two representatives, and v_c and v_S are their means: no choice of a
+representative is needed, which is faster, and ψ sees no rounding, which is more exact (figure skew-11 shows both).
+
+The keys of a vector look alike, so ψ does not tell them apart: if some of them go, then every so many-th one, in the
+order of keys. Were it the first ones, and keys numbered by rank, then the dearer half of a vector would go.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.rebalance.compiled import compiled
-from planners.rebalance.hlhe import Discretised, hlhe
+from planners.rebalance.hlhe import hlhe, levels
 from planners.rebalance.kernels import Floats, Ints, Moved, Records
 from planners.rebalance.problem import Problem, problem
 
@@ -41,23 +46,30 @@ class Vectors:
         return int(self.count.size)
 
 
+class Amounts(NamedTuple):
+    """What keys cost, or hold: as planned with, and the number of the representative that they share."""
+
+    value: Floats
+    number: Ints
+
+
 class Compact:
     """Keys as vectors, and the way back. Building it costs a few passes over the keys, without sorting."""
 
-    def __init__(self, given: Problem, r: int) -> None:
-        self._given = given
-        self.cost: Discretised = hlhe(given.cost, r, group=given.current, groups=given.instances)
-        self.state: Discretised = hlhe(given.state, r, group=given.current, groups=given.instances)
-        self.vector_of, firsts, count = _gather(
-            given.current, given.home, self.cost.chosen, self.state.chosen, given.instances
-        )
-        self.records = Records(
-            self.cost.of(self.cost.chosen[firsts]),
-            self.state.of(self.state.chosen[firsts]),
-            given.home[firsts],
-            given.current[firsts],
-            count,
-        )
+    def __init__(self, given: Problem, r: int, means: bool = True) -> None:
+        cost, state = (self._means if means else self._representatives)(given, r)
+        self.vector_of, firsts = _gather(given.current, given.home, cost.number, state.number, given.instances)
+        count, costs, states = _average(self.vector_of, firsts.size, cost.value, state.value)
+        self.records = Records(costs, states, given.home[firsts], given.current[firsts], count)
+
+    def _means(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
+        return Amounts(given.cost, levels(given.cost, r)), Amounts(given.state, levels(given.state, r))
+
+    def _representatives(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
+        """As means of representatives that are all the same, vectors have representatives."""
+        cost = hlhe(given.cost, r, group=given.current, groups=given.instances)
+        state = hlhe(given.state, r, group=given.current, groups=given.instances)
+        return Amounts(cost.values, cost.chosen), Amounts(state.values, state.chosen)
 
     @property
     def vectors(self) -> int:
@@ -69,7 +81,7 @@ class Compact:
         place = self.records.current.copy()
         place[back] = self.records.home[back]
         starts, places = _by_record(moved.record, moved.place, self.vectors)
-        return _deal(self.vector_of, place, starts, places)
+        return _deal(self.vector_of, self.records.count, place, starts, places)
 
 
 def compact(
@@ -80,6 +92,7 @@ def compact(
     current: ArrayLike,
     instances: int,
     r: int = 3,
+    means: bool = True,
     window: int | None = None,
 ) -> Vectors:
     """The vectors of keys as they are (d' = d).
@@ -90,7 +103,7 @@ def compact(
     [(1, 0, 4.0, 4.0, 2), (1, 1, 8.0, 8.0, 1)]
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=0.0, window=window)
-    records = Compact(given, r).records
+    records = Compact(given, r, means).records
     return Vectors(records.current, records.current, records.home, records.cost, records.state, records.count)
 
 
@@ -103,8 +116,8 @@ class Index(NamedTuple):
 
 
 @compiled
-def _gather(current: Ints, home: Ints, cost: Ints, state: Ints, instances: int) -> tuple[Ints, Ints, Ints]:
-    """By key its vector; by vector its first key, and how many there are."""
+def _gather(current: Ints, home: Ints, cost: Ints, state: Ints, instances: int) -> tuple[Ints, Ints]:
+    """By key its vector; by vector its first key."""
     vector_of = np.empty(current.size, np.int32)
     firsts = np.empty(current.size, np.int32)
     index = _index(4096)
@@ -116,10 +129,19 @@ def _gather(current: Ints, home: Ints, cost: Ints, state: Ints, instances: int) 
         if k == current.size:
             break
         index = _grown(index)
-    count = np.zeros(size, np.int32)
-    for vector in vector_of:
+    return vector_of, firsts[:size].copy()
+
+
+@compiled
+def _average(vector_of: Ints, size: int, cost: Floats, state: Floats) -> tuple[Ints, Floats, Floats]:
+    """By vector, how many keys, and their mean cost and state."""
+    count, costs, states = np.zeros(size, np.int32), np.zeros(size), np.zeros(size)
+    for k in range(vector_of.size):
+        vector = vector_of[k]
         count[vector] += 1
-    return vector_of, firsts[:size].copy(), count
+        costs[vector] += cost[k]
+        states[vector] += state[k]
+    return count, costs / count, states / count
 
 
 @compiled
@@ -195,13 +217,16 @@ def _by_record(record: Ints, place: Ints, vectors: int) -> tuple[Ints, Ints]:
 
 
 @compiled
-def _deal(vector_of: Ints, place: Ints, start: Ints, places: Ints) -> Ints:
-    """By key its instance: a vector's first keys take its destinations, the others stay where phase I left them."""
+def _deal(vector_of: Ints, count: Ints, place: Ints, start: Ints, places: Ints) -> Ints:
+    """By key its instance: of a vector's keys, evenly spread, as many as it has destinations; the others stay at `place`."""
     at = start[:-1].copy()
+    due = np.zeros(count.size, np.int32)  # by vector, destinations owed to the keys so far, in parts of its count
     assignment = np.empty(vector_of.size, np.int32)
     for k in range(vector_of.size):
         vector = vector_of[k]
-        if at[vector] < start[vector + 1]:
+        due[vector] += start[vector + 1] - start[vector]
+        if due[vector] >= count[vector]:
+            due[vector] -= count[vector]
             assignment[k] = places[at[vector]]
             at[vector] += 1
         else:

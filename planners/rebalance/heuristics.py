@@ -8,7 +8,8 @@
 | `mixed` | as little as the table's size demands | the largest γ |
 | `mixed_bf` | what moves least, of all possible numbers | the largest γ |
 
-All of them plan on keys, or with `r` on the compact form (section IV), which is discretised with R = 2^r.
+All of them plan on keys, or with `r` on the compact form (section IV), discretised with R = 2^r; `means=False` for the
+paper's representatives (see `compact`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def llfd(
     table: int | None = None,
     window: int | None = None,
     r: int | None = None,
+    means: bool = True,
 ) -> Plan:
     """Least-Load Fit Decreasing on the assignment as it is (algorithm 1). The table's size is judged, not heeded.
 
@@ -44,7 +46,7 @@ def llfd(
     (array([10., 10.]), 4, 2)
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r)
+    work = workflow(given, r, means)
     return work.plan(work.attempt(by_cost))
 
 
@@ -59,10 +61,11 @@ def min_table(
     table: int | None = None,
     window: int | None = None,
     r: int | None = None,
+    means: bool = True,
 ) -> Plan:
     """Few table entries, whatever moves (algorithm 2). The table's size is judged, not heeded."""
     given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r)
+    work = workflow(given, r, means)
     return work.plan(work.attempt(by_cost, work.entries))
 
 
@@ -78,10 +81,11 @@ def min_mig(
     beta: float = 1.5,
     window: int | None = None,
     r: int | None = None,
+    means: bool = True,
 ) -> Plan:
     """Little state moved, however large the table grows (algorithm 3). The table's size is judged, not heeded."""
     given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r)
+    work = workflow(given, r, means)
     return work.plan(work.attempt(by_gamma(beta)))
 
 
@@ -97,6 +101,7 @@ def mixed(
     beta: float = 1.5,
     window: int | None = None,
     r: int | None = None,
+    means: bool = True,
 ) -> Plan:
     """Little state moved within a table of that size (algorithm 4): MinMig, until the table is too large.
 
@@ -104,7 +109,7 @@ def mixed(
     the whole table, it is MinTable.
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r)
+    work = workflow(given, r, means)
     trials = 0
     for outcome in _ever_cleaner(work, beta, given.table):
         trials += 1
@@ -134,6 +139,7 @@ def mixed_bf(
     beta: float = 1.5,
     window: int | None = None,
     r: int | None = None,
+    means: bool = True,
 ) -> Plan:
     """The brute force of section III-C: Mixed with every number of entries moved back; the cheapest that is in bounds.
 
@@ -141,7 +147,7 @@ def mixed_bf(
     many trials as the table has entries (in compact form, vectors of entries).
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r)
+    work = workflow(given, r, means)
     attempts = [(by_gamma(beta), back) for back in work.cleanings()] + [(by_cost, work.entries)]
     best = min((work.attempt(psi, back) for psi, back in attempts), key=lambda outcome: outcome.rank(given))
     return work.plan(best, len(attempts))

@@ -57,18 +57,30 @@ def hlhe(values: ArrayLike, r: int, *, group: ArrayLike | None = None, groups: i
     """
     array = np.ascontiguousarray(values, dtype=np.float64)
     of = np.zeros(array.size, np.int32) if group is None else np.ascontiguousarray(group, dtype=np.int32)
-    if not 0 <= r <= 30:
-        raise ValueError(f"R = 2^r with r from 0 to 30, not r = {r}; the paper's r are 0 to 8")
-    least, largest = _extremes(array)
-    unit = 2.0 ** math.floor(math.log2(max(least, largest / FINEST))) if largest else 1.0  # exact to divide by
+    unit, largest = _scale(array, r)
     top = _level(largest / unit, r)
     tabled = min(top, r + TABLED)
-    levels, counts, sums, heavy = _survey(array, of, groups, 1 / unit, r, tabled)
+    chosen = _levels(array, 1 / unit, r)
+    counts, sums, heavy = _survey(array, of, groups, 1 / unit, chosen, tabled)
     heavy = heavy[np.argsort(-array[heavy], kind="stable")]
-    deviation = _choose_heavy(array, of, groups, 1 / unit, r, top, heavy, levels)
+    deviation = _choose_heavy(array, of, groups, 1 / unit, r, top, heavy, chosen)
     start = _carry(counts, sums, r, top, deviation)
-    _choose(array, of, levels, start, 1 / unit, r, top, tabled)
-    return Discretised(levels, deviation * unit, unit, r)
+    _choose(array, of, chosen, start, 1 / unit, r, top, tabled)
+    return Discretised(chosen, deviation * unit, unit, r)
+
+
+def levels(values: Floats, r: int) -> Ints:
+    """By value, the number of the highest representative at or below it: the first step of HLHE alone."""
+    unit, _ = _scale(values, r)
+    return _levels(values, 1 / unit, r)
+
+
+def _scale(values: Floats, r: int) -> tuple[float, float]:
+    """The unit, and the largest value. A power of two is exact to divide by."""
+    if not 0 <= r <= 30:
+        raise ValueError(f"R = 2^r with r from 0 to 30, not r = {r}; the paper's r are 0 to 8")
+    least, largest = _extremes(values)
+    return 2.0 ** math.floor(math.log2(max(least, largest / FINEST))) if largest else 1.0, largest
 
 
 @compiled
@@ -103,33 +115,33 @@ def _representative(level: int, r: int) -> float:
 
 
 @compiled
-def _survey(
-    values: Floats, group: Ints, groups: int, scale: float, r: int, tabled: int
-) -> tuple[Ints, NDArray[np.int64], Floats, NDArray[np.int64]]:
-    """By value its level; by group and level how many, and their sum; and the values above the table, which are not in it."""
-    levels = np.empty(values.size, np.int32)
-    counts, sums = np.zeros((groups, tabled + 1), np.int64), np.zeros((groups, tabled + 1))
+def _levels(values: Floats, scale: float, r: int) -> Ints:
+    found = np.empty(values.size, np.int32)
     small = np.array([_level(x, r) for x in range(256)], np.int32)
     step = 2.0**-r
-    heavies = 0
     for i in range(values.size):
         x = values[i] * scale
         if x < 256.0:
-            level = small[int(x)]
+            found[i] = small[int(x)]
         elif x * step >= 1.0:
-            level = r + int(x * step)
+            found[i] = r + int(x * step)
         else:
-            level = _level(x, r)
-        levels[i] = level
-        if level > tabled:
-            heavies += 1
-        elif x > 0.0:
+            found[i] = _level(x, r)
+    return found
+
+
+@compiled
+def _survey(
+    values: Floats, group: Ints, groups: int, scale: float, levels: Ints, tabled: int
+) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """By group and level how many values, and their sum; and the values above the table, which are not in it."""
+    counts, sums = np.zeros((groups, tabled + 1), np.int64), np.zeros((groups, tabled + 1))
+    for i in range(values.size):
+        level = levels[i]
+        if level <= tabled and values[i] > 0.0:
             counts[group[i], level] += 1
-            sums[group[i], level] += x
-    heavy = np.empty(heavies, np.int64)
-    if heavies:
-        heavy[:] = np.flatnonzero(levels > tabled)
-    return levels, counts, sums, heavy
+            sums[group[i], level] += values[i] * scale
+    return counts, sums, np.flatnonzero(levels > tabled)
 
 
 @compiled

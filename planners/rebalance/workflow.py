@@ -162,9 +162,9 @@ class Workflow:
         return order_of(everything, records.current, self._given.instances, value)
 
 
-def workflow(given: Problem, r: int | None) -> Workflow:
+def workflow(given: Problem, r: int | None, means: bool = True) -> Workflow:
     """On keys, or with r on vectors."""
-    return Workflow(given, Plain(given) if r is None else Compact(given, r))
+    return Workflow(given, Plain(given) if r is None else Compact(given, r, means))
 
 
 @compiled
