@@ -144,11 +144,11 @@ class Workflow:
         )
 
     def _first(self, back: int) -> Ints:
-        """The fewest records of the table that hold so many keys, smallest state first; all of them if need be."""
+        """The fewest records of the table that hold so many keys, smallest state first, in the order of records."""
         if back <= 0:
             return self._table[:0]
         held = np.cumsum(self._records.count[self._table])
-        return self._table[: int(np.searchsorted(held, back)) + 1]
+        return np.sort(self._table[: int(np.searchsorted(held, back)) + 1])
 
     def _order(self, psi: Criterion) -> Order:
         if psi.name not in self._orders:
