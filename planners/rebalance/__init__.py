@@ -1,4 +1,4 @@
-"""Rebalancing under skew (papers: skew and variance): which keys, or bins, should leave where the hash function puts them.
+"""Rebalancing under skew: which keys, or bins, should leave where the hash function puts them.
 
 - `problem`: what a planner is given, checked. `plan`: what it returns, measured.
 - `heuristics`: LLFD, MinTable, MinMig, Mixed, MixedBF; `workflow` their three phases, `kernels` the compiled part.
@@ -11,18 +11,24 @@ All planners are called alike: ``planner(cost, state, home=, current=, instances
 from planners.rebalance.compact import Vectors, compact
 from planners.rebalance.heuristics import llfd, min_mig, min_table, mixed, mixed_bf
 from planners.rebalance.hlhe import hlhe
+from planners.rebalance.pkg import Router, merge, pkg
 from planners.rebalance.plan import Moves, Plan, RoutingTable
+from planners.rebalance.readj import readj
 
 __all__ = [
     "Moves",
     "Plan",
+    "Router",
     "RoutingTable",
     "Vectors",
     "compact",
     "hlhe",
     "llfd",
+    "merge",
     "min_mig",
     "min_table",
     "mixed",
     "mixed_bf",
+    "pkg",
+    "readj",
 ]

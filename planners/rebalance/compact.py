@@ -1,13 +1,15 @@
 """The compact form (section IV): keys that look alike become one vector with a count; plans on vectors, back to keys.
 
-A vector is (d', d, d_h, v_c, v_S, #): where its keys go next, where they are, where the hash function puts them, what one
-of them costs and holds, and how many there are. Keys look alike if HLHE says so of their costs and of their states.
+A vector is (d', d, d_h, v_c, v_S, #): where its keys go next, where they are, where the hash function puts them, what
+one of them costs and holds, and how many there are. Keys look alike if HLHE says so of their costs and of their
+states.
 
-In the paper v_c and v_S are HLHE's representatives, discretised here for the keys of each instance by themselves, as the
-instances would before they report (`means=False`). That makes the loads of instances right, but not those of what moves: ψ
-prefers vectors whose cost was rounded up and whose state was rounded down, so that less load moves than it seems. By default
-keys are therefore gathered between the same two representatives, and v_c and v_S are their means: no choice of a
-representative is needed, which is faster, and ψ sees no rounding, which is more exact (figure skew-11 shows both).
+In the paper v_c and v_S are HLHE's representatives, discretised here for the keys of each instance by themselves, as
+the instances would before they report (`means=False`). That makes the loads of instances right, but not those of what
+moves: ψ prefers vectors whose cost was rounded up and whose state was rounded down, so that less load moves than it
+seems. By default keys are therefore gathered between the same two representatives, and v_c and v_S are their means: no
+choice of a representative is needed, which is faster, and ψ sees no rounding, which is more exact (figure skew-11
+shows both).
 
 The keys of a vector look alike, so ψ does not tell them apart: if some of them go, then every so many-th one, in the
 order of keys. Were it the first ones, and keys numbered by rank, then the dearer half of a vector would go.
@@ -74,14 +76,14 @@ class Compact:
     @property
     def vectors(self) -> int:
         """How many vectors there are."""
-        return int(self.records.count.size)
+        return int(self.records.units.size)
 
     def expand(self, back: Ints, moved: Moved) -> Ints:
         """The assignment by key of a plan on vectors."""
         place = self.records.current.copy()
         place[back] = self.records.home[back]
         starts, places = _by_record(moved.record, moved.place, self.vectors)
-        return _deal(self.vector_of, self.records.count, place, starts, places)
+        return _deal(self.vector_of, self.records.units, place, starts, places)
 
 
 def compact(
@@ -104,7 +106,7 @@ def compact(
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=0.0, window=window)
     records = Compact(given, r, means).records
-    return Vectors(records.current, records.current, records.home, records.cost, records.state, records.count)
+    return Vectors(records.current, records.current, records.home, records.cost, records.state, records.units)
 
 
 class Index(NamedTuple):
@@ -166,8 +168,8 @@ def _fill(
 ) -> tuple[int, int]:
     """Gathers from key k on until the index is half full; the next key, and how many vectors there are."""
     while k < current.size and 2 * size < slots.size:
-        place = np.int64(current[k]) * instances + home[k]
-        amount = (np.int64(cost[k]) << 32) | np.int64(state[k])
+        place = int(current[k]) * instances + int(home[k])
+        amount = (int(cost[k]) << 32) | int(state[k])
         slot = _find(slots, places, amounts, place, amount)
         if slots[slot] < 0:
             slots[slot], places[slot], amounts[slot] = size, place, amount
@@ -183,7 +185,7 @@ def _find(slots: Ints, places: Codes, amounts: Codes, place: int, amount: int) -
     """The slot of a vector, or the one where it would go."""
     mask = slots.size - 1
     scattered = np.uint64(amount + (amount >> 27) + place * 0x2545F491) * np.uint64(0x9E3779B97F4A7C15)
-    slot = np.int64(scattered >> np.uint64(40)) & mask
+    slot = int(scattered >> np.uint64(40)) & mask
     while slots[slot] >= 0 and (amounts[slot] != amount or places[slot] != place):
         slot = (slot + 1) & mask
     return slot
@@ -218,7 +220,7 @@ def _by_record(record: Ints, place: Ints, vectors: int) -> tuple[Ints, Ints]:
 
 @compiled
 def _deal(vector_of: Ints, count: Ints, place: Ints, start: Ints, places: Ints) -> Ints:
-    """By key its instance: of a vector's keys, evenly spread, as many as it has destinations; the others stay at `place`."""
+    """By key its instance: as many of a vector's keys as it has destinations, evenly spread; the others stay."""
     at = start[:-1].copy()
     due = np.zeros(count.size, np.int32)  # by vector, destinations owed to the keys so far, in parts of its count
     assignment = np.empty(vector_of.size, np.int32)

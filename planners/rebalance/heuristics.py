@@ -1,4 +1,4 @@
-"""LLFD, MinTable, MinMig, Mixed and MixedBF (section III): one workflow, that differs in what phase I moves back and in ψ.
+"""LLFD, MinTable, MinMig, Mixed and MixedBF (section III): one workflow, with different phases I and different ψ.
 
 | | phase I moves back | ψ, who goes first |
 |---|---|---|
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from numpy.typing import ArrayLike
 
 from planners.rebalance.plan import Plan
-from planners.rebalance.problem import problem
+from planners.rebalance.problem import Problem, problem
 from planners.rebalance.workflow import Outcome, Workflow, by_cost, by_gamma, workflow
 
 
@@ -45,8 +45,7 @@ def llfd(
     >>> llfd(costs, costs, **toy).loads, llfd(costs, costs, **toy).table.size, min_table(costs, costs, **toy).table.size
     (array([10., 10.]), 4, 2)
     """
-    given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r, means)
+    _, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     return work.plan(work.attempt(by_cost))
 
 
@@ -64,8 +63,7 @@ def min_table(
     means: bool = True,
 ) -> Plan:
     """Few table entries, whatever moves (algorithm 2). The table's size is judged, not heeded."""
-    given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r, means)
+    _, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     return work.plan(work.attempt(by_cost, work.entries))
 
 
@@ -84,8 +82,7 @@ def min_mig(
     means: bool = True,
 ) -> Plan:
     """Little state moved, however large the table grows (algorithm 3). The table's size is judged, not heeded."""
-    given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r, means)
+    _, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     return work.plan(work.attempt(by_gamma(beta)))
 
 
@@ -108,14 +105,31 @@ def mixed(
     Each trial moves back as many entries more as the last one was over, those with the least state first; once that is
     the whole table, it is MinTable.
     """
-    given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r, means)
+    given, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     trials = 0
     for outcome in _ever_cleaner(work, beta, given.table):
         trials += 1
         if given.table is None or outcome.entries <= given.table:
             break
     return work.plan(outcome, trials)
+
+
+def _begin(
+    cost: ArrayLike,
+    state: ArrayLike,
+    home: ArrayLike,
+    current: ArrayLike,
+    instances: int,
+    theta: float,
+    table: int | None,
+    window: int | None,
+    r: int | None,
+    means: bool,
+) -> tuple[Problem, Workflow]:
+    given = problem(
+        cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window
+    )
+    return given, workflow(given, r, means)
 
 
 def _ever_cleaner(work: Workflow, beta: float, table: int | None) -> Iterator[Outcome]:
@@ -143,11 +157,10 @@ def mixed_bf(
 ) -> Plan:
     """The brute force of section III-C: Mixed with every number of entries moved back; the cheapest that is in bounds.
 
-    If none is, the one that is least above the limit of loads, then with the fewest entries, then the cheapest. Costs as
-    many trials as the table has entries (in compact form, vectors of entries).
+    If none is, the one that is least above the limit of loads, then with the fewest entries, then the cheapest. Costs
+    as many trials as the table has entries (in compact form, vectors of entries).
     """
-    given = problem(cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window)
-    work = workflow(given, r, means)
+    given, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     attempts = [(by_gamma(beta), back) for back in work.cleanings()] + [(by_cost, work.entries)]
     best = min((work.attempt(psi, back) for psi, back in attempts), key=lambda outcome: outcome.rank(given))
     return work.plan(best, len(attempts))

@@ -1,13 +1,14 @@
 """HLHE: half-linear-half-exponential discretisation of values (section IV-B).
 
-Representatives are the multiples of R = 2^r, and below R the powers of two. A value takes the representative below it or
-the one above it, whichever leaves the smaller accumulated deviation (ties to the lower), in descending order of values.
+Representatives are the multiples of R = 2^r, and below R the powers of two. A value takes the representative below it
+or the one above it, whichever leaves the smaller accumulated deviation (ties to the lower), in descending order of
+values.
 
-Values between the same two representatives have the same choice to make, so how many of them go up depends on their number
-and sum only. Hence two passes over the values as they come, and no sorting: the first counts and sums by level, the second
-chooses. Only the few values far up, where levels are many, are handled one by one. The deviation of each group of values
-(here: the keys at one instance) is kept by itself, so that the load of every instance is right, and not just the total: it
-ends within half the finest gap that the group has enough values in.
+Values between the same two representatives have the same choice to make, so how many of them go up depends on their
+number and sum only. Hence two passes over the values as they come, and no sorting: the first counts and sums by
+level, the second chooses. Only the few values far up, where levels are many, are handled one by one. The deviation of
+each group of values (here: the keys at one instance) is kept by itself, so that the load of every instance is right,
+and not just the total: it ends within half the finest gap that the group has enough values in.
 """
 
 from __future__ import annotations

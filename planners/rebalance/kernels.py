@@ -1,15 +1,16 @@
 """Phases II and III of the general workflow (section III), compiled: who leaves an overloaded instance, and LLFD.
 
-They work on *records*: a record is a key, or in the compact form a vector of keys that look alike, and then has a count.
-Units (keys) of one record may end at several instances.
+They work on *records*: a record is a key, or in the compact form a vector of keys that look alike, and then has a
+count. Units (keys) of one record may end at several instances.
 
 Why it ends: LLFD handles candidates in descending order of cost, and what it pushes out of an instance is strictly
-cheaper than what it puts in. So a unit that was placed is never pushed out again, every unit is placed at most once, and
-cursors into the sorted lists only go forward.
+cheaper than what it puts in. So a unit that was placed is never pushed out again, every unit is placed at most once,
+and cursors into the sorted lists only go forward.
 
-Cost: O(records) to group; an instance's list is sorted (linearly: a radix sort) when it is first needed, which is when the
-instance is overloaded, or a candidate that fits nowhere asks whom it could push out. A candidate costs O(log instances)
-if it fits. With theta > 0 at most instances / theta candidates do not fit at once: the others are cheaper than theta * mean.
+Cost: O(records) to group; an instance's list is sorted (linearly: a radix sort) when it is first needed, which is
+when the instance is overloaded, or a candidate that fits nowhere asks whom it could push out. A candidate costs O(log
+instances) if it fits. With theta > 0 at most instances / theta candidates do not fit at once: the others are cheaper
+than theta * mean.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Records(NamedTuple):
     state: Floats
     home: Ints
     current: Ints
-    count: Ints
+    units: Ints  # how many keys it stands for
 
 
 class Trial(NamedTuple):
@@ -123,7 +124,7 @@ def _insertion_sort(segment: Ints, value: Floats) -> None:
 
 @compiled
 def _radix_sort(segment: Ints, value: Floats) -> None:
-    """Descending and stable: the bits of floats that are not negative order as they do, so their complements descend."""
+    """Descending and stable: floats that are not negative order as their bits do, so the complements descend."""
     n = segment.size
     bits = value.view(np.uint64)
     keys, other_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
@@ -145,10 +146,10 @@ def _radix_sort(segment: Ints, value: Floats) -> None:
             count[bucket] = at
             at += size
         for i in range(n):
-            bucket = np.int64((keys[i] >> shift) & np.uint64(255))
-            other_keys[count[bucket]] = keys[i]
-            other_records[count[bucket]] = records[i]
-            count[bucket] += 1
+            digits = int((keys[i] >> shift) & np.uint64(255))
+            other_keys[count[digits]] = keys[i]
+            other_records[count[digits]] = records[i]
+            count[digits] += 1
         keys, other_keys = other_keys, keys
         records, other_records = other_records, records
     segment[:] = records
@@ -158,13 +159,13 @@ def _radix_sort(segment: Ints, value: Floats) -> None:
 def solve(
     records: Records, psi: Order, cost: Order, back_psi: Order, back_cost: Order, load: Floats, limit: float
 ) -> Moved:
-    """Phases II and III. `load` is that after phase I and becomes that of the result; `back_*` hold what phase I moved."""
+    """Phases II and III. `load` is after phase I, and becomes that of the result; `back_*` is what phase I moved."""
     trial = _begin(records, back_psi.records, load)
     costs, tree, heap, heap_cost, queued = records.cost, trial.tree, trial.heap, trial.heap_cost, trial.queued
     size = _disassociate(records, psi, back_psi, trial, limit)
     _build_tree(tree, load)
     trial.cheap[:] = load
-    all_units = records.count.sum()
+    all_units = records.units.sum()
     log_record, log_place = np.empty(all_units, np.int32), np.empty(all_units, np.int32)
     logged = stranded = 0
     while size:
@@ -195,7 +196,7 @@ def _begin(records: Records, back: Ints, load: Floats) -> Trial:
     is_back = np.zeros(records.cost.size, np.uint8)
     is_back[back] = 1
     return Trial(
-        records.count.copy(),
+        records.units.copy(),
         np.zeros(records.cost.size, np.int32),
         is_back,
         load,
@@ -228,7 +229,7 @@ def _disassociate(records: Records, psi: Order, back_psi: Order, trial: Trial, l
 
 @compiled
 def _head(order: Order, back: Order, cursors: Ints, trial: Trial, d: int, below: float) -> tuple[int, int]:
-    """The first record at instance d, cheaper than `below`, that has units there, and its cursor's row; (-1, 0) for none."""
+    """The first record at d that is cheaper than `below` and has units there, or -1; and the row of its cursor."""
     left, is_back = trial.left, trial.is_back
     first = _skip(order.start, order.records, order.cost, cursors[0], left, is_back, d, below, 0)
     second = _skip(back.start, back.records, back.cost, cursors[1], left, is_back, d, below, 1)
@@ -251,8 +252,8 @@ def _skip(
 ) -> int:
     """Moves a cursor to the next record that is cheaper than `below` and has units at d; -1 if there is none.
 
-    What is skipped is skipped for good: `below` never grows. (Flat arrays here and in `_pass_dear`, which may pass every
-    key: in a loop, arrays inside tuples are counted up and down at every step, which costs a microsecond.)
+    What is skipped is skipped for good: `below` never grows. (Flat arrays here and in `_pass_dear`, which may pass
+    every key: in a loop, arrays inside tuples are counted up and down at every step, which costs a microsecond.)
     """
     at, end, found = start[d] + cursor[d], start[d + 1], -1
     while at < end:
@@ -296,7 +297,7 @@ def _exchange(
     need: float,
     size: int,
 ) -> tuple[int, int]:
-    """The least loaded instance that can make room for a candidate of that cost (lines 14 to 18) or -1; the size of C."""
+    """The least loaded instance that can make room for that cost (lines 14 to 18), or -1; and the size of C."""
     if need > limit:  # even alone
         return -1, size
     for d in np.argsort(trial.load, kind="mergesort"):
@@ -315,11 +316,11 @@ def _can_make_room(
     if trial.load[d] + need - trial.cheap[d] > limit:
         return False  # `cheap` is a bound while it is behind
     _sort(cost, records.cost, d)
+    left, is_back = trial.left, trial.is_back
     # what is as dear as this candidate is out of reach for all that follow
-    trial.cheap[d] -= _pass_dear(cost.start, cost.records, cost.cost, trial.by_cost[0], trial.left, trial.is_back, d, need, 0)
     trial.cheap[d] -= _pass_dear(
-        back_cost.start, back_cost.records, back_cost.cost, trial.by_cost[1], trial.left, trial.is_back, d, need, 1
-    )
+        cost.start, cost.records, cost.cost, trial.by_cost[0], left, is_back, d, need, 0
+    ) + _pass_dear(back_cost.start, back_cost.records, back_cost.cost, trial.by_cost[1], left, is_back, d, need, 1)
     return bool(trial.load[d] + need - trial.cheap[d] <= limit)
 
 

@@ -113,7 +113,7 @@ class Workflow:
 
     def cleanings(self) -> list[int]:
         """The numbers of keys that phase I can move back: records are moved as a whole."""
-        return list(accumulate((int(count) for count in self._records.count[self._table]), initial=0))
+        return list(accumulate((int(count) for count in self._records.units[self._table]), initial=0))
 
     def attempt(self, psi: Criterion, back: int = 0) -> Outcome:
         """Phases I to III: move back at least that many keys of the table, and rebalance."""
@@ -128,7 +128,7 @@ class Workflow:
         sort_all(back_psi, records.cost)
         moved = solve(records, order, self._cost, back_psi, back_cost, load, given.limit)
         entries, state_moved = _count(records, cleaned, moved.record, moved.place, self.entries)
-        return Outcome(cleaned, moved, load, int(records.count[cleaned].sum()), int(entries), float(state_moved))
+        return Outcome(cleaned, moved, load, int(records.units[cleaned].sum()), int(entries), float(state_moved))
 
     def plan(self, outcome: Outcome, trials: int = 1) -> Plan:
         """The plan by keys, measured on keys."""
@@ -147,7 +147,7 @@ class Workflow:
         """The fewest records of the table that hold so many keys, smallest state first, in the order of records."""
         if back <= 0:
             return self._table[:0]
-        held = np.cumsum(self._records.count[self._table])
+        held = np.cumsum(self._records.units[self._table])
         return np.sort(self._table[: int(np.searchsorted(held, back)) + 1])
 
     def _order(self, psi: Criterion) -> Order:
@@ -173,9 +173,9 @@ def _loads(records: Records, instances: int) -> tuple[Floats, int]:
     load = np.zeros(instances)
     entries = 0
     for i in range(records.cost.size):
-        load[records.current[i]] += records.count[i] * records.cost[i]
+        load[records.current[i]] += records.units[i] * records.cost[i]
         if records.current[i] != records.home[i]:
-            entries += records.count[i]
+            entries += records.units[i]
     return load, entries
 
 
@@ -183,7 +183,7 @@ def _loads(records: Records, instances: int) -> tuple[Floats, int]:
 def _move_back(records: Records, back: Ints, load: Floats) -> None:
     """Phase I, on loads."""
     for i in back:
-        cost = records.count[i] * records.cost[i]
+        cost = records.units[i] * records.cost[i]
         load[records.current[i]] -= cost
         load[records.home[i]] += cost
 
@@ -195,8 +195,8 @@ def _count(records: Records, back: Ints, moved: Ints, place: Ints, entries: int)
     is_back = np.zeros(records.cost.size, np.uint8)
     for i in back:
         is_back[i] = 1
-        entries -= records.count[i]
-        state_moved += records.count[i] * records.state[i]
+        entries -= records.units[i]
+        state_moved += records.units[i] * records.state[i]
     for j in range(moved.size):
         i = moved[j]
         entries += place[j] != records.home[i]

@@ -66,7 +66,8 @@ def load(case: Case, where: list[int | None], d: int) -> int:
 
 
 def llfd(case: Case, where: list[int | None], candidates: set[int], psi: Psi) -> list[int]:
-    """Algorithm 1, with the corrections: the running estimate, `<=`, and the least loaded for a key that fits nowhere."""
+    """Algorithm 1, with the corrections: the running estimate, `<=`, and the least loaded for a key that fits
+    nowhere."""
     while candidates:
         k = min(candidates, key=lambda k: (-case.cost[k], k))
         candidates.remove(k)

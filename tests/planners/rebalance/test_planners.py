@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -86,7 +87,8 @@ def test_beta_decides_who_goes_first() -> None:
     seed=st.integers(0, 2**32 - 1),
 )
 def test_theorem_1(parts: list[list[int]], theta: float, seed: int) -> None:
-    """Where a perfect assignment exists, no key is at the mean or above, and theta is below the bound: within the bound."""
+    """Where a perfect assignment exists, no key is at the mean or above, and theta is below the bound: within the
+    bound."""
     target = max(map(sum, parts)) + 1  # each instance is filled up to the same sum: a perfect assignment
     costs = np.array([c for part in parts for c in [*part, target - sum(part)]])
     rng = np.random.default_rng(seed)
@@ -118,7 +120,7 @@ def test_mixed_cleans_more_with_each_trial() -> None:
     tables = [250, 150, 60, 0]
     plans = [mixed(cost, cost, table=size, **arguments) for size in tables]
     assert [plan.fits for plan in plans] == [True, True, True, False]
-    assert all(a.cleaned < b.cleaned for a, b in zip(plans, plans[1:], strict=False))
+    assert all(a.cleaned < b.cleaned for a, b in pairwise(plans))
     assert plans[1].trials > 2 and plans[-1].cleaned == int((home != current).sum())
 
 
@@ -139,7 +141,8 @@ def test_the_example_of_the_issue() -> None:
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_large_lists_are_sorted_as_small_ones(name: str) -> None:
-    """Radix sort and cursors, at a size where they matter: against the oracle's results for properties only it can check."""
+    """Radix sort and cursors, at a size where they matter: against the oracle's results for properties only it can
+    check."""
     rng = np.random.default_rng(3)
     keys = 300
     case = Case(
