@@ -24,6 +24,7 @@ from planners.rebalance.kernels import Floats, Ints
 
 TABLED = 4096  # multiples of R whose values are counted in a table; what is above is sorted
 FINEST = 2.0**30  # the largest value is at most so many units
+LEAST_UNIT = 2.0**-1000  # its inverse must be finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def _scale(values: Floats, r: int) -> tuple[float, float]:
     if not 0 <= r <= 30:
         raise ValueError(f"R = 2^r with r from 0 to 30, not r = {r}; the paper's r are 0 to 8")
     least, largest = _extremes(values)
-    return 2.0 ** math.floor(math.log2(max(least, largest / FINEST))) if largest else 1.0, largest
+    return 2.0 ** math.floor(math.log2(max(least, largest / FINEST, LEAST_UNIT))) if largest else 1.0, largest
 
 
 @compiled

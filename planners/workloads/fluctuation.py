@@ -1,8 +1,8 @@
 """Fluctuation between intervals (section V): frequencies are swapped between keys of different instances, until some
 instance's load has changed by f times the mean.
 
-Swaps of random keys alone would wander, and mostly cancel out. So one instance is drawn and a direction, and of the random
-swaps those are made that push its load that way.
+Swaps of random keys alone would wander, and mostly cancel out. So one instance is drawn and a direction, and of the
+random swaps those are made that push its load that way.
 """
 
 from __future__ import annotations

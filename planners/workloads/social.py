@@ -19,8 +19,8 @@ def social(
 ) -> Iterator[Columns]:
     """Per interval, columns `feed` and `word`: so many records, some eight words to a feed.
 
-    Between intervals a share `drift` of all words exchange their frequencies with words of nearby rank: topics come and go,
-    slowly. The paper's data are 5 days of over 5,000,000 records with 180,000 words.
+    Between intervals a share `drift` of all words exchange their frequencies with words of nearby rank: topics come
+    and go, slowly. The paper's data are 5 days of over 5,000,000 records with 180,000 words.
     """
     rng = np.random.default_rng(seed)
     by_rank = zipf(words, z)

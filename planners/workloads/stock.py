@@ -24,10 +24,11 @@ def stock(
     length: int = 86_400_000,
     seed: int = 0,
 ) -> Iterator[Columns]:
-    """Per interval, columns `time` (ms, ascending), `stock`, `player`, `side` (+1 buys, -1 sells), `price` (cents), `volume`.
+    """Per interval, columns `time` (ms, ascending), `stock`, `player`, `side` (+1 buys, -1 sells), `price` (in cents)
+    and `volume`.
 
-    In each interval some stocks burst: traded five to fifty times as often as their rank says, and only then. The paper's
-    data are 3 days of over 6,000,000 records with 1,036 stocks.
+    In each interval some stocks burst: traded five to fifty times as often as their rank says, and only then. The
+    paper's data are 3 days of over 6,000,000 records with 1,036 stocks.
     """
     rng = np.random.default_rng(seed)
     base = rng.permutation(zipf(stocks, z))

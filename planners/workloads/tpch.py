@@ -1,7 +1,7 @@
 """The tables that TPC-H Q5 reads, at any scale, with skewed foreign keys (section V: z = 0.8).
 
-Q5 asks for the revenue that suppliers made with customers of their own nation, by nation, in one region and one year. As a
-continuous query, orders and their lines arrive in the order of `orders["arrival"]`, and the year is a window.
+Q5 asks for the revenue that suppliers made with customers of their own nation, by nation, in one region and one year.
+As a continuous query, orders and their lines arrive in the order of `orders["arrival"]`, and the year is a window.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DAYS = 2_406  # order dates: 1992-01-01 to 1998-08-02, as days from the first
 
 @dataclass(frozen=True, eq=False)
 class Q5Tables:
-    """Columns by table, named as in TPC-H without their prefixes; money in cents, discounts in percent, dates in days."""
+    """Columns by table, named as in TPC-H without prefixes; money in cents, discounts in percent, dates in days."""
 
     region: Columns
     nation: Columns

@@ -34,7 +34,7 @@ def sample(frequency: Floats, records: int, rng: np.random.Generator) -> Keys:
     """The keys of so many records, independent, with probabilities in proportion to `frequency`."""
     cumulative = np.cumsum(frequency)
     drawn = np.searchsorted(cumulative, rng.random(records) * cumulative[-1], side="right")
-    return np.minimum(drawn, frequency.size - 1)
+    return np.asarray(np.minimum(drawn, frequency.size - 1))
 
 
 def hashed(keys: int, instances: int, seed: int = 0) -> NDArray[np.int32]:
