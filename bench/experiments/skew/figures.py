@@ -48,10 +48,14 @@ def _hashed_loads(run: Run, panel: Panel, label: str, scenario: Scenario, rounds
         records=scenario.records,
         seed=scenario.seed,
     )
-    loads = [np.bincount(home, weights=frequency, minlength=scenario.instances) for frequency in islice(stream, rounds)]
+    loads = [_loads(home, frequency, scenario.instances) for frequency in islice(stream, rounds)]
     relative = np.sort(np.concatenate([load / load.mean() for load in loads]))
     panel.series[label] = (relative.tolist(), (100 * np.arange(1, relative.size + 1) / relative.size).tolist())
     run.report(f"{label}: greatest load over the mean, median interval", _worst(loads), "x")
+
+
+def _loads(home: NDArray[np.int32], frequency: NDArray[np.float64], instances: int) -> NDArray[np.float64]:
+    return np.bincount(home, weights=frequency, minlength=instances).astype(np.float64)
 
 
 def _worst(loads: Sequence[NDArray[np.float64]]) -> float:
@@ -63,7 +67,7 @@ def _time_and_cost(
 ) -> None:
     """Figures 8, 9 and 10: plan generation and migration cost, by one parameter."""
     base = _scenario(run)
-    times = Panel(axis, "time to make a plan (ms, median)", log_x=log_x)
+    times = Panel(axis, "CPU time to make a plan (ms, median)", log_x=log_x)
     costs = Panel(axis, "migration cost (% of all state)", log_x=log_x)
     for value in run.each(parameter, list(values)):
         for planner, window in LINES:
@@ -106,7 +110,7 @@ def skew_11(run: Run) -> None:
     base = _scenario(run).but(keys=100_000 if run.quick else 1_000_000)
     degrees = [0, 3, 8] if run.quick else list(range(9))
     ticks = {2.0**r: str(2**r) for r in degrees} | {0.5: "keys"}
-    times = Panel("degree of discretization R", "time to make a plan (ms, median)", log_x=2, ticks=ticks)
+    times = Panel("degree of discretization R", "CPU time to make a plan (ms, median)", log_x=2, ticks=ticks)
     errors = Panel("degree of discretization R", "error of load estimates (% of the mean, worst)", log_x=2, ticks=ticks)
     plain = adjustments(base, "Mixed")
     times.add("keys themselves", 0.5, median_ms(plain))

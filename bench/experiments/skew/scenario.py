@@ -56,7 +56,7 @@ class Adjustment:
     """One plan, and how long it took."""
 
     plan: Plan
-    seconds: float
+    seconds: float  # of CPU: planners have one thread, and the machine is shared
 
 
 def adjustments(scenario: Scenario, planner: str, **more: Any) -> list[Adjustment]:
@@ -71,7 +71,7 @@ def adjustments(scenario: Scenario, planner: str, **more: Any) -> list[Adjustmen
     for interval in range(scenario.window - 1 + scenario.intervals + 1):
         history.append(frequency)
         if interval >= scenario.window - 1:
-            start = time.perf_counter()
+            start = time.thread_time()
             plan = PLANNERS[planner](
                 frequency,
                 sum(history),
@@ -83,7 +83,7 @@ def adjustments(scenario: Scenario, planner: str, **more: Any) -> list[Adjustmen
                 **beta,
                 **more,
             )
-            found.append(Adjustment(plan, time.perf_counter() - start))
+            found.append(Adjustment(plan, time.thread_time() - start))
             current = plan.assignment
         frequency = fluctuate(frequency, current, scenario.instances, scenario.f, rng)
     return found[1:]  # the first repairs what hashing did, and may compile
@@ -95,5 +95,5 @@ def mean_cost(found: list[Adjustment]) -> float:
 
 
 def median_ms(found: list[Adjustment]) -> float:
-    """Generation time: the median, for on a shared machine a mean is that of the disturbances."""
+    """Generation time, the median in milliseconds of CPU."""
     return 1e3 * float(np.median([adjustment.seconds for adjustment in found]))
