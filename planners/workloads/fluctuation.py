@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.rebalance.compiled import compiled
-from planners.workloads.zipf import Floats, frequencies
+from planners.workloads.zipf import Floats, Keys, frequencies
 
 Ints = NDArray[np.int32]
 
@@ -28,8 +28,8 @@ def fluctuate(frequency: Floats, assignment: Ints, instances: int, f: float, rng
     changed = np.array(frequency, dtype=np.float64)
     if f > 0 and instances > 1 and changed.size:
         target = f * float(changed.sum()) / instances
-        chosen = int(assignment[rng.integers(changed.size)])
-        _swap(changed, np.asarray(assignment, np.int32), chosen, target, int(rng.integers(2**31)))
+        there = np.asarray(assignment) == assignment[rng.integers(changed.size)]
+        _swap(changed, np.flatnonzero(there), np.flatnonzero(~there), target, int(rng.integers(2**31)))
     return changed
 
 
@@ -52,22 +52,19 @@ def intervals(
 
 
 @compiled
-def _swap(frequency: Floats, assignment: Ints, chosen: int, target: float, seed: int) -> None:
-    """Swaps until the load of `chosen` has grown by `target`, or shrunk by it: it shrinks on even seeds, if it can."""
+def _swap(frequency: Floats, inside: Keys, outside: Keys, target: float, seed: int) -> None:
+    """Swaps until the load of the keys `inside` has grown by `target`, or shrunk by it: on even seeds, if it can."""
+    if inside.size == 0 or outside.size == 0:
+        return
     np.random.seed(seed)
-    load = 0.0
-    for k in range(frequency.size):
-        if assignment[k] == chosen:
-            load += frequency[k]
-    sign = -1.0 if seed % 2 == 0 and load > target else 1.0
+    sign = -1.0 if seed % 2 == 0 and frequency[inside].sum() > target else 1.0
     change = 0.0
-    idle = 0
-    while change < target and idle < 20 * frequency.size + 1000:
-        k, other = np.random.randint(frequency.size), np.random.randint(frequency.size)
-        idle += 1
-        if assignment[k] == chosen and assignment[other] != chosen:
-            gain = sign * (frequency[other] - frequency[k])
-            if gain > 0.0:
-                frequency[k], frequency[other] = frequency[other], frequency[k]
-                change += gain
-                idle = 0
+    in_vain = 0
+    while change < target and in_vain < 20 * frequency.size + 1000:
+        k, other = inside[np.random.randint(inside.size)], outside[np.random.randint(outside.size)]
+        gain = sign * (frequency[other] - frequency[k])
+        in_vain += 1
+        if gain > 0.0:
+            frequency[k], frequency[other] = frequency[other], frequency[k]
+            change += gain
+            in_vain = 0
