@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import megaphone
 from planners.rebalance import Plan, llfd, min_mig, min_table, mixed
 from tests.planners.rebalance.cases import ORACLES, PLANNERS, cases, run
 from tests.planners.rebalance.oracle import Case
@@ -156,6 +157,17 @@ def test_large_lists_are_sorted_as_small_ones(name: str) -> None:
         beta=2,
     )
     assert run(case, name).assignment.tolist() == ORACLES[name](case)
+
+
+def test_bins_are_keys_and_a_plan_is_what_a_strategy_takes() -> None:
+    rng = np.random.default_rng(2)
+    cost, home = rng.integers(1, 40, 64), np.arange(64) % 3
+    plan = mixed(cost, cost, home=home, current=np.zeros(64, int), instances=3, theta=0.05, table=64)
+    place = [0] * 64
+    for step in megaphone.batched(5).steps(place, plan.assignment.tolist()):
+        for move in step:
+            place[move.bin] = move.worker
+    assert plan.met and place == plan.assignment.tolist()
 
 
 def test_state_by_interval_is_summed_over_the_window() -> None:
