@@ -26,11 +26,22 @@ def fluctuate(frequency: Floats, assignment: Ints, instances: int, f: float, rng
     if not f >= 0:
         raise ValueError(f"the fluctuation f is 0 or more, not {f}")
     changed = np.array(frequency, dtype=np.float64)
-    if f > 0 and instances > 1 and changed.size:
+    there = np.asarray(assignment) == assignment[rng.integers(changed.size)] if changed.size else np.zeros(0, bool)
+    inside, outside = np.flatnonzero(there), np.flatnonzero(~there)
+    if f > 0 and instances > 1 and inside.size and outside.size:
         target = f * float(changed.sum()) / instances
-        there = np.asarray(assignment) == assignment[rng.integers(changed.size)]
-        _swap(changed, np.flatnonzero(there), np.flatnonzero(~there), target, int(rng.integers(2**31)))
+        grows = _grows(changed, inside, target, rng)
+        _swap(changed, inside, outside, target, 1.0 if grows else -1.0, int(rng.integers(2**31)))
     return changed
+
+
+def _grows(frequency: Floats, inside: Keys, target: float, rng: np.random.Generator) -> bool:
+    """Which way the load of those keys goes: any that has ample room, else the one that has more."""
+    load, ordered = float(frequency[inside].sum()), np.sort(frequency)
+    up, down = float(ordered[-inside.size :].sum()) - load, load - float(ordered[: inside.size].sum())
+    if min(up, down) > 1.5 * target:
+        return bool(rng.integers(2))
+    return up >= down
 
 
 def intervals(
@@ -52,19 +63,15 @@ def intervals(
 
 
 @compiled
-def _swap(frequency: Floats, inside: Keys, outside: Keys, target: float, seed: int) -> None:
-    """Swaps until the load of the keys `inside` has grown by `target`, or shrunk by it: on even seeds, if it can."""
-    if inside.size == 0 or outside.size == 0:
-        return
+def _swap(frequency: Floats, inside: Keys, outside: Keys, target: float, sign: float, seed: int) -> None:
+    """Swaps until the load of the keys `inside` has changed by `target`, or after twenty draws for each key."""
     np.random.seed(seed)
-    sign = -1.0 if seed % 2 == 0 and frequency[inside].sum() > target else 1.0
     change = 0.0
-    in_vain = 0
-    while change < target and in_vain < 20 * frequency.size + 1000:
+    for _ in range(20 * frequency.size + 1000):
         k, other = inside[np.random.randint(inside.size)], outside[np.random.randint(outside.size)]
         gain = sign * (frequency[other] - frequency[k])
-        in_vain += 1
         if gain > 0.0:
             frequency[k], frequency[other] = frequency[other], frequency[k]
             change += gain
-            in_vain = 0
+            if change >= target:
+                break
