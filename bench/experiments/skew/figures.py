@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.scenario import Adjustment, Scenario, adjustments, mean_cost, median_ms
 from bench.registry import figure
 from bench.run import Run
-from planners.workloads import hashed, intervals
+from planners.workloads import frequencies, hashed
 
 THETAS = (0.02, 0.08, 0.15, 0.3)
 LINES = [(planner, window) for planner in ("Mixed", "MinTable") for window in (1, 5)]
@@ -24,7 +23,7 @@ def _scenario(run: Run) -> Scenario:
 
 @figure("skew-7", "imbalance under hashing, by instances and by keys")
 def skew_7(run: Run) -> None:
-    base = _scenario(run)
+    base = _scenario(run).but(keys=10_000)
     rounds = 10 if run.quick else 50
     by_instances = Panel("load of an instance / mean", "share of instances (%)", steps=True)
     by_keys = Panel("load of an instance / mean", "share of instances (%)", steps=True)
@@ -32,23 +31,19 @@ def skew_7(run: Run) -> None:
         _hashed_loads(run, by_instances, f"{instances} instances", base.but(instances=instances), rounds)
     for keys in run.each("keys", [5_000, 10_000, 100_000] + [1_000_000] * (not run.quick)):
         _hashed_loads(run, by_keys, f"{keys:,} keys", base.but(keys=keys), rounds)
-    caption = f"z = {base.z}, f = {base.f}; left: {base.keys:,} keys; right: {base.instances} instances"
-    caption += f"; {rounds} intervals"
+    caption = f"z = {base.z}; left: {base.keys:,} keys; right: {base.instances} instances; "
+    caption += f"{rounds} intervals, in each of which the frequencies are given to keys anew"
     draw("skew-7", "Hashing: distribution of load over instances", caption, by_instances, by_keys)
 
 
 def _hashed_loads(run: Run, panel: Panel, label: str, scenario: Scenario, rounds: int) -> None:
+    """Each interval gives the same frequencies to keys anew: what hashing does, and nothing of how intervals differ."""
+    rng = np.random.default_rng(scenario.seed)
     home = hashed(scenario.keys, scenario.instances, scenario.seed)
-    stream = intervals(
-        scenario.keys,
-        scenario.z,
-        scenario.f,
-        assignment=home,
-        instances=scenario.instances,
-        records=scenario.records,
-        seed=scenario.seed,
-    )
-    loads = [_loads(home, frequency, scenario.instances) for frequency in islice(stream, rounds)]
+    loads = [
+        _loads(home, frequencies(scenario.keys, scenario.z, scenario.records, rng), scenario.instances)
+        for _ in range(rounds)
+    ]
     relative = np.sort(np.concatenate([load / load.mean() for load in loads]))
     panel.series[label] = (relative.tolist(), (100 * np.arange(1, relative.size + 1) / relative.size).tolist())
     run.report(f"{label}: greatest load over the mean, median interval", _worst(loads), "x")
