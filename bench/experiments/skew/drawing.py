@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +63,7 @@ def draw(name: str, title: str, caption: str, *panels: Panel, folder: Path = Pat
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)
-    figure.supxlabel(caption, fontsize=8, color="#555555")
+    figure.supxlabel(textwrap.fill(caption, 85 * len(panels)), fontsize=8, color="#555555")
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.png"
     figure.savefig(path, dpi=140)

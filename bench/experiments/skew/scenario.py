@@ -48,7 +48,8 @@ class Scenario:
     def label(self, *varied: str) -> str:
         """What is held fixed, for the picture's caption."""
         fixed = [f"{sign} = {getattr(self, name):,}" for name, sign in SIGNS.items() if name not in varied]
-        return ", ".join(fixed) + f"; {self.records / 1e6:g} M records an interval, mean of {self.intervals} intervals"
+        mean = "" if "intervals" in varied else f", mean of {self.intervals} intervals"
+        return ", ".join(fixed) + f"; {self.records / 1e6:g} M records an interval{mean}"
 
 
 @dataclass(frozen=True)
