@@ -1,7 +1,7 @@
 """Heavy keys of a stream: space-saving, over batches, compiled.
 
-A counter for each of `capacity` keys, and more until there are twice as many; then only the largest `capacity` stay,
-and the largest that went is the `floor`. A key that comes new starts at the floor, for it may have had that much
+A counter for each of `capacity` keys, and more until there are four times as many; then only the largest `capacity`
+stay, and the largest that went is the `floor`. A key that comes new starts at the floor, for it may have had that much
 before. That is space-saving with its evictions put off, so that a record costs one probe of a small hash table.
 
 What is certain, for a total weight W:
@@ -27,6 +27,8 @@ Keys = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int32]
 
+ROOM = 4  # counters for each key of the capacity, before the smallest go
+
 
 @dataclass(frozen=True, eq=False)
 class Heavy:
@@ -45,8 +47,8 @@ class Heavy:
 class SpaceSaving:
     """The heavy keys of a stream of integer keys, with weights.
 
-    Costs: O(1) per record, amortised (each purge is linear in the capacity, and frees that many places); memory of
-    about 80 bytes for each key of the capacity.
+    Costs: O(1) per record, amortised (a purge is linear in the capacity, and frees three times as many places); memory
+    of about 140 bytes for each key of the capacity.
 
     >>> sketch = SpaceSaving(2)
     >>> sketch.update([7, 7, 7, 8, 7, 9])
@@ -63,12 +65,12 @@ class SpaceSaving:
         self.floor = 0.0
         self._size = 0
         slots = 16
-        while slots < 4 * capacity + 4:
+        while slots < 2 * ROOM * capacity + 4:
             slots *= 2
         self._slots: Slots = np.full(slots, -1, np.int32)  # an open-addressing table of counters
-        self._keys: Keys = np.empty(2 * capacity + 1, np.uint64)
-        self._counts: Floats = np.empty(2 * capacity + 1)
-        self._errors: Floats = np.empty(2 * capacity + 1)
+        self._keys: Keys = np.empty(ROOM * capacity + 1, np.uint64)
+        self._counts: Floats = np.empty(ROOM * capacity + 1)
+        self._errors: Floats = np.empty(ROOM * capacity + 1)
 
     @property
     def bound(self) -> float:
@@ -183,7 +185,7 @@ def _fold(
         slot = _slot(slots, held, keys[i])
         at = slots[slot]
         if at < 0:
-            if size == 2 * capacity:
+            if size == ROOM * capacity:
                 size, floor = _purge(slots, held, counts, errors, size, floor, capacity)
                 slot = _slot(slots, held, keys[i])
             at = size
