@@ -9,9 +9,12 @@
 - `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
 - `command`: ``python -m planners plan | compare | explain``; `files` reads and writes for it, `picture` draws.
 
-The rebalancing planners (``rebalance/``) and the closed loop that takes statistics of a running dataflow to a
-``megaphone`` controller belong here too. The offline pipeline lives in ``spark/``, the only place here that may import
-pyspark.
+- Rebalancing under skew: ``rebalance/`` (LLFD, MinTable, MinMig, Mixed and what they are compared with), `sketch`
+  (heavy
+  keys), ``workloads/`` (generators of skewed data).
+
+The closed loop that takes statistics of a running dataflow to a ``megaphone`` controller belongs here too. The offline
+pipeline lives in ``spark/``, the only place here that may import pyspark.
 """
 
 from planners.baselines import consistent_hashing, redist, storm
@@ -20,8 +23,10 @@ from planners.model import BinMap, Intervals, Limits, Plan, Tasks
 from planners.mtm import Tables, mtm_aware
 from planners.oms import oms
 from planners.progressive import mini_migrations, progressive, scheduled
+from planners.rebalance import RoutingTable, llfd, min_mig, min_table, mixed, mixed_bf, pkg, readj
 from planners.schedule import Schedule, schedule
 from planners.simple_ssm import simple_ssm
+from planners.sketch import SpaceSaving
 from planners.ssm import ssm
 
 __all__ = [
@@ -32,14 +37,23 @@ __all__ = [
     "Limits",
     "Plan",
     "PlannerError",
+    "RoutingTable",
     "Schedule",
+    "SpaceSaving",
     "Tables",
     "Tasks",
     "consistent_hashing",
+    "llfd",
+    "min_mig",
+    "min_table",
     "mini_migrations",
+    "mixed",
+    "mixed_bf",
     "mtm_aware",
     "oms",
+    "pkg",
     "progressive",
+    "readj",
     "redist",
     "schedule",
     "scheduled",
