@@ -99,8 +99,9 @@ def _from_arrow(name: Any, values: Any) -> Any:
     kind, types = array.type, pa.types
     if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)):
         return array
-    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp, types.is_duration, types.is_date)
-    if not any(test(kind) for test in known):
+    known = (types.is_integer, types.is_floating, types.is_boolean)
+    timely = (types.is_timestamp, types.is_duration, types.is_date)
+    if not any(test(kind) for test in (*known, *timely)):
         return _refuse(name, kind)
     if array.null_count:
         raise TypeError(
