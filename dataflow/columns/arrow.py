@@ -72,7 +72,9 @@ def _from_list(name: Any, values: Sequence[Any]) -> Any:
         return _from_arrow(name, array)
     if array.dtype.kind in "US":
         raise TypeError(f"column {name!r} has strings and other things: a column holds values of one type")
-    if array.dtype.kind == "f" and all(isinstance(value, int) for value in values):
+    if array.dtype.kind == "f" and all(isinstance(value, int) for value in values):  # for some from 2^63 on
+        if min(values) >= 0:
+            return np.array(values, np.uint64)
         raise TypeError(f"column {name!r} has integers below 0 and from 2^63 on: no type of 64 bits holds both")
     return _from_numpy(name, array)
 
