@@ -46,6 +46,17 @@ def _bits(typingctx: Any, value: Any) -> Any:
     return types.uint64(value), generate
 
 
+@intrinsic
+def certain(typingctx: Any, value: Any) -> Any:
+    """A value that is known not to be None: numba would go on treating it as one that may be."""
+    kind = value.type if isinstance(value, types.Optional) else value
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], signature.args[0], signature.return_type)
+
+    return kind(value), generate
+
+
 def _word(kind: Any, name: str) -> str:
     """The expression that turns a value into the word of a column of a type."""
     if isinstance(kind, types.Float):

@@ -19,7 +19,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -94,6 +94,34 @@ class Fold:
         from dataclasses import replace
 
         return replace(self, compiled=False)
+
+
+@overload
+def fold(
+    function: None = None,
+    *,
+    state: Schema,
+    output: Schema | None = None,
+    values: Schema | str | None = None,
+    pending: Schema | None = None,
+    forget: str | None = None,
+    create: bool = True,
+    compiled: bool = True,
+) -> Callable[[Callable[..., Any]], Fold]: ...
+
+
+@overload
+def fold(
+    function: Callable[..., Any],
+    *,
+    state: Schema,
+    output: Schema | None = None,
+    values: Schema | str | None = None,
+    pending: Schema | None = None,
+    forget: str | None = None,
+    create: bool = True,
+    compiled: bool = True,
+) -> Fold: ...
 
 
 def fold(

@@ -156,7 +156,7 @@ def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> 
     return first + slot
 
 
-@njit
+@njit(inline="always")
 def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key; -1 if it is not there."""
     first, room = meta[bin, FIRST], meta[bin, ROOM]
@@ -174,7 +174,7 @@ def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
             slot = 0
 
 
-@njit
+@njit(inline="always")
 def find_or_insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key, made if need be; FULL if there is no room."""
     row = find(words, meta, stride, bin, tag)
@@ -209,15 +209,41 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 @njit
 def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """Hashes a block of keys and has their rows fetched: by the time they are used they are near."""
+    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near."""
+    flat = meta.reshape(-1)
     for i in range(start, end):
         hashed = mix(keys[i])
         tags[i - start] = hashed
-        _fetch_row(meta.reshape(-1), np.int64(hashed >> shift) * META)
+        _fetch_row(flat, np.int64(hashed >> shift) * META)
     for i in range(start, end):
         hashed = tags[i - start]
         bin = np.int64(hashed >> shift)
         _fetch_row(words, (meta[bin, FIRST] + place(hashed, meta[bin, ROOM])) * stride)
+
+
+@njit
+def find_block(words: Any, meta: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """The rows of a block of hashes, -1 for those that are not there; whether all are."""
+    missing = False
+    for i in range(count):
+        hashed = tags[i]
+        row = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+        rows[i] = row
+        missing |= row < 0
+    return not missing
+
+
+@njit
+def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """Makes what `find_block` did not find, and finds all again, since rows may have moved; whether there was room.
+
+    Apart from the search because it is rare, and a loop that might call it was measured to be twice as slow.
+    """
+    for i in range(count):
+        hashed = tags[i]
+        if find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP) < 0:
+            return False
+    return find_block(words, meta, stride, shift, tags, count, rows)
 
 
 @njit
@@ -277,6 +303,25 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
         row = find(words, meta, stride, bin, hashed | TOP)
         if row >= 0:
             remove(words, meta, stride, bin, row)
+
+
+@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64)", cache=True)
+def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any) -> Any:
+    """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
+    mask = np.uint64(meta.shape[0] - 1)
+    for i in range(keys.size):
+        if keys[i] >= domain:
+            return i
+        bin = np.int64(keys[i] & mask)
+        if meta[bin, ROOM] == 0:
+            number = size_for(each)
+            first = allocate(words, ctl, stride, number, True)
+            if first < 0:
+                return FULL
+            meta[bin, FIRST] = first
+            meta[bin, ROOM] = size_of(number)
+            meta[bin, USED] = each
+    return -1
 
 
 @njit("int64(uint64[::1], int64[::1], int64, int64, boolean)", cache=True)

@@ -12,11 +12,11 @@ _HEAD = """
 from collections import namedtuple as _df_namedtuple
 import numpy as np
 from numba import njit
-from dataflow.columns.emitter import Rows as _df_Rows
+from dataflow.columns.emitter import Rows as _df_Rows, certain as _df_certain
 from dataflow.columns.kernels import (
     AT as _df_AT, BLOCK as _df_BLOCK, FIRST as _df_FIRST, FULL as _df_FULL, RECORDS as _df_RECORDS, TOP as _df_TOP,
-    fetch_dense as _df_fetch_dense, fetch_hashed as _df_fetch_hashed, find as _df_find,
-    find_or_insert as _df_find_or_insert, remove as _df_remove,
+    fetch_dense as _df_fetch_dense, fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
+    find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
 )
 """
 _FIRST_ROWS = 1024  # words that emitters begin with
@@ -35,11 +35,9 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     values = [f"_v{i}" for i in range(len(names))]
     outputs = [f"_o{i}" for i in range(len(fold.output))]
     given = ["_entries", "_words", "_meta", "_ctl", "_stride", "_shift", "time", "_keys", "_signed", *values, *outputs]
-    kind = "dense" if dense else "hashed"
     body = [
         "_ctl[_df_AT] = _i",
-        *(_FIND_DENSE if dense else _FIND_HASHED),
-        *([] if dense else _CREATE if fold.create else _SKIP),
+        *_find(fold, dense),
         "_meta[_bin, _df_RECORDS] += 1",
         "state = _entries[_row]",
         "key = _signed[_i]",
@@ -51,12 +49,12 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     lines = [
         "@njit(cache=True)",
         f"def _drive({', '.join(given)}):",
-        "    _tags = np.empty(_df_BLOCK, np.uint64)",
+        "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
         "    _count, _n = 0, _keys.size",
         *_emitters(fold),
         "    for _start in range(0, _n, _df_BLOCK):",
         "        _end = min(_n, _start + _df_BLOCK)",
-        f"        _df_fetch_{kind}(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)",
+        *(f"        {line}" for line in _block(fold, dense)),
         "        for _i in range(_start, _end):",
         *(f"            {line}" for line in body),
         *(["    _emitted = emit.words[:emit.used]"] if "emit" in fold.parameters else []),
@@ -95,7 +93,7 @@ def _call(fold: Fold, outputs: list[str]) -> list[str]:
     stores = [f"{output}[_count] = _result{'' if alone else f'[{i}]'}" for i, output in enumerate(outputs)]
     if not fold.optional:
         return [f"_result = {call}", *stores, "_count += 1"]
-    inside = [f"    {line}" for line in ("_result = _given", *stores, "_count += 1")]
+    inside = [f"    {line}" for line in ("_result = _df_certain(_given)", *stores, "_count += 1")]
     return [f"_given = {call}", "if _given is not None:", *inside]
 
 
@@ -107,15 +105,33 @@ def _forget(fold: Fold, dense: bool) -> list[str]:
     return [f"if state.{fold.forget}:", *(f"    {line}" for line in (clear if dense else remove))]
 
 
-_FIND_HASHED = ["_hashed = _tags[_i - _start]", "_bin = np.int64(_hashed >> _shift)"]
-_CREATE = [
-    "_row = _df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)",
-    "if _row < 0:",
-    "    return _df_FULL, _emitted, _later",
-]
-_SKIP = ["_row = _df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)", "if _row < 0:", "    continue"]
-_FIND_DENSE = [
-    "_key = _keys[_i]",
-    "_bin = np.int64(_key & np.uint64(_meta.shape[0] - 1))",
-    "_row = _meta[_bin, _df_FIRST] + np.int64(_key >> _shift)",
-]
+def _block(fold: Fold, dense: bool) -> list[str]:
+    """What is done for a block of records at once."""
+    if dense:
+        return ["_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
+    lines = ["_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
+    if fold.forget is None:
+        lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _end - _start, _rows):")
+        make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _end - _start, _rows)"
+        missing = [f"if not {make}:", "    return _df_FULL, _emitted, _later"] if fold.create else ["pass"]
+        lines += [f"    {line}" for line in missing]
+    return lines
+
+
+def _find(fold: Fold, dense: bool) -> list[str]:
+    """Where a record's state is. A fold that forgets moves rows, so there each is looked for when its turn comes."""
+    if dense:
+        return [
+            "_key = _keys[_i]",
+            "_bin = np.int64(_key & np.uint64(_meta.shape[0] - 1))",
+            "_row = _meta[_bin, _df_FIRST] + np.int64(_key >> _shift)",
+        ]
+    lines = ["_hashed = _tags[_i - _start]", "_bin = np.int64(_hashed >> _shift)"]
+    if fold.forget is None:
+        lines.append("_row = _rows[_i - _start]")
+        return lines if fold.create else [*lines, "if _row < 0:", "    continue"]
+    if not fold.create:
+        find = "_df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)"
+        return [*lines, f"_row = {find}", "if _row < 0:", "    continue"]
+    make = "_df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)"
+    return [*lines, f"_row = {make}", "if _row < 0:", "    return _df_FULL, _emitted, _later"]

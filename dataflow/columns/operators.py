@@ -72,6 +72,14 @@ class ColumnOperators:
         partial = self._batches(f"{name} (local)", len, plan.partial)
         return _gather(partial, name, ExchangeColumns(plan.by), lambda parts: plan.finish(plan.merge(parts)))
 
+    def gather(
+        self, by: str | Sequence[str], function: Callable[[Columns], Any], name: str = "gather"
+    ) -> Stream[Columns]:
+        """`function(rows)` of all rows of a time that came to this worker; rows with equal keys come to one."""
+        require_callable(function, name, "function of all rows of a time")
+        pact = ExchangeColumns(_names(by))
+        return _gather(self._stream, name, pact, lambda parts: _as_columns(function(Columns.concat(parts)), name))
+
     def join(
         self,
         other: Stream[Any],

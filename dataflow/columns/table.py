@@ -129,7 +129,7 @@ class HashTable(Table):
         kernels.remove_all(self.words, self.meta, self.stride, self.shift, keys)
 
     def anchors(self) -> Array:
-        keys = self.occupied.astype(np.uint64) << np.uint64(self.shift)
+        keys = np.flatnonzero(self.meta[:, kernels.USED]).astype(np.uint64) << np.uint64(self.shift)
         unmix_all(keys, keys)
         return keys
 
@@ -154,22 +154,16 @@ class DenseTable(Table):
         self.domain = domain
         self.shift = bins.bit_length() - 1
         self._each = -(-domain // bins)  # keys of a bin
-        self._size = int(kernels.size_of(kernels.size_for(self._each)))
 
     def check(self, keys: Array) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""
-        if len(keys) and int(keys.max()) >= self.domain:
+        outside = kernels.make_dense(self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each)
+        if outside == kernels.FULL:
+            raise self.full()
+        if outside >= 0:
             raise ValueError(
-                f"the key {int(keys.max())} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}"
+                f"the key {int(keys[outside])} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}"
             )
-        if not self.meta[:, kernels.ROOM].all():
-            for bin in np.unique(keys & np.uint64(self.bins - 1)).tolist():
-                if not self.meta[bin, kernels.ROOM]:
-                    self.meta[bin, : kernels.RECORDS] = (
-                        self.segments.allocate(self._size, clear=True),
-                        self._size,
-                        self._each,
-                    )
 
     def bins_of(self, keys: Array) -> Array:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)

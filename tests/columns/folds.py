@@ -151,11 +151,13 @@ def gather_oracle(time: int, records: list[Any], state: State) -> list[Any]:
 
 @fold(state={"most": "u8", "n": "u4"}, output={"most": "u8", "n": "u8"}, values={"u": "u8"})
 def unsigned(k, v, s):
-    """Values from 2^63 on; the three parameters under names of their own."""
+    """Values from 2^63 on; the three parameters under names of their own; rows from both branches."""
+    s.n += 1
     if v.u > s.most:
         s.most = v.u
-    s.n += 1
-    return s.most, s.n
+        return v.u, s.n
+    else:
+        return s.most, s.n
 
 
 def unsigned_oracle(records: list[Any], state: State) -> list[Any]:

@@ -100,6 +100,21 @@ def test_the_cases_have_something_in_them() -> None:
     assert max(time for time, *_ in late[0]) > 2
 
 
+@pytest.mark.parametrize("bins", [2, 64, 1 << 16])
+def test_many_keys_at_once_while_their_bins_grow(bins: int) -> None:
+    operator = keyed(CASES["counting"], True, bins)
+    chance, truth = Random(bins), dict[int, int]()
+    for time in range(6):
+        keys = [chance.choice([chance.randrange(3000), chance.getrandbits(63)]) for _ in range(3000)]
+        (out,) = operator.run(time, [[Columns({"k": keys})]])
+        expected_rows = []
+        for key in keys:
+            truth[key] = truth.get(key, 0) + 2
+            expected_rows.append((key, truth[key]))
+        assert out.rows() == expected_rows
+    assert dict(operator.table.read().rows()) == truth
+
+
 def test_a_closure_is_compiled_with_what_it_closes_over() -> None:
     case, other = CASES["counting"], counting(5)
     epochs = [[(1,), (2,), (1,)]]

@@ -1,0 +1,249 @@
+"""Hash count and key count, the micro-benchmarks of sections 5.2 and 5.3: what their experiments and figures share.
+
+Records are (key, 1) with keys uniform over a domain; out come (key, running count). Every key is loaded before anything
+is measured, so that growth of tables is not what is measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dataflow
+import megaphone
+from dataflow import harness
+from dataflow.columns import Columns, stateful
+from dataflow.columns.fold import fold
+
+LOADING = 1 << 18  # keys in a batch while loading
+POOL = 16  # batches that are made beforehand, and sent over and over
+
+
+@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})
+def count(key, value, state):  # type: ignore[no-untyped-def]
+    state.count += value
+    return key, state.count
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is counted, and by what. `bins` 0: native, a plain exchange and a table."""
+
+    domain: int
+    bins: int
+    dense: bool = False
+    interval: float | None = 0.25
+
+    @property
+    def name(self) -> str:
+        """For tables and plots."""
+        return "native" if not self.bins else f"2^{self.bins.bit_length() - 1} bins"
+
+
+@dataclass
+class Counter:
+    """A count on one worker, ready to be fed."""
+
+    keys: dataflow.InputHandle
+    control: dataflow.InputHandle
+    probe: dataflow.Probe
+    controller: megaphone.Controller | None
+    rng: np.random.Generator
+    setup: Setup
+
+    def advance_to(self, epoch: int) -> None:
+        """Promises that nothing will come before."""
+        self.keys.advance_to(epoch)
+        if self.controller is not None:
+            self.controller.advance_to(epoch)
+        else:
+            self.control.advance_to(epoch)
+
+    def batch(self, size: int) -> Columns:
+        """Random records."""
+        keys = self.rng.integers(0, self.setup.domain, size, dtype=np.uint64)
+        return Columns({"key": keys, "diff": np.ones(size, np.int64)})
+
+
+def build(worker: dataflow.Worker, setup: Setup) -> Counter:
+    """The dataflow."""
+    keys = megaphone.dense(setup.domain) if setup.dense else None
+    with worker.dataflow() as scope:
+        control, configuration = scope.input()
+        records, stream = scope.input()
+        if setup.bins:
+            counts: Any = megaphone.state_machine(
+                configuration, stream, key="key", value="diff", fold=count, bins=setup.bins, keys=keys,
+                interval=setup.interval,
+            )  # fmt: skip
+        else:
+            counts = stateful.state_machine(stream, key="key", value="diff", fold=count, keys=keys)
+        probe = counts.probe()
+    controller = megaphone.Controller(control, counts) if setup.bins else None
+    return Counter(records, control, probe, controller, np.random.default_rng(worker.index), setup)
+
+
+async def load(worker: dataflow.Worker, counter: Counter) -> int:
+    """Sends every key once; the first epoch after that."""
+    domain, epoch = counter.setup.domain, 0
+    mine = range(worker.index * LOADING, domain, worker.peers * LOADING)
+    rounds = -(-domain // (worker.peers * LOADING))
+    for number in range(rounds):
+        if number < len(mine):
+            keys = np.arange(mine[number], min(mine[number] + LOADING, domain), dtype=np.uint64)
+            counter.keys.send({"key": keys, "diff": np.ones(len(keys), np.int64)})
+        epoch += 1
+        counter.advance_to(epoch)
+        await counter.probe.wait_passed(epoch - 3)
+    await counter.probe.wait_passed(epoch - 1)
+    return epoch
+
+
+async def closed_loop(worker: dataflow.Worker, setup: Setup, size: int, seconds: float) -> tuple[int, float]:
+    """Feeds batches as fast as they are taken; records of this worker, and the seconds it took."""
+    counter = build(worker, setup)
+    epoch = await load(worker, counter)
+    pool = [counter.batch(size) for _ in range(POOL)]
+    sent, start, first = 0, time.perf_counter(), epoch
+    while True:
+        counter.keys.send(pool[epoch % POOL])
+        sent += size
+        epoch += 1
+        counter.advance_to(epoch)
+        await counter.probe.wait_passed(epoch - 4)
+        if epoch % 8 == first % 8 and time.perf_counter() - start > seconds:
+            break
+    await counter.probe.wait_passed(epoch - 4)
+    return sent, time.perf_counter() - start
+
+
+def throughput(setup: Setup, seconds: float, size: int = 1 << 17, workers: int = 2) -> float:
+    """Records a second of all workers together."""
+    results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers)
+    return float(sum(sent / took for sent, took in results))
+
+
+def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float, size: int = 1 << 17) -> float:
+    """What numpy and numba do on one core without any engine, for one share of the keys; records a second."""
+    rng = np.random.default_rng(share)
+    mine = np.arange(share, domain, shares, dtype=np.uint64)
+    apply = _plain_dense(len(mine)) if dense else _plain_hashed(mine)
+    pool = [
+        rng.choice(mine, size) if not dense else rng.integers(0, len(mine), size, dtype=np.uint64) for _ in range(POOL)
+    ]
+    ones = np.ones(size, np.int64)
+    apply(pool[0], ones)
+    sent, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        apply(pool[sent // size % POOL], ones)
+        sent += size
+    return sent / (time.perf_counter() - start)
+
+
+def _plain_hashed(mine: Any) -> Callable[[Any, Any], Any]:
+    """One table, without bins, rows fetched ahead of their use: the engine's own kernel, and nothing else."""
+    from dataflow.columns.driver import Driver
+    from dataflow.columns.table import HashTable
+
+    driver = Driver(count, ("diff",), HashTable(2, count.state), True)
+    driver.apply(0, mine, [np.ones(len(mine), np.int64)])
+    return lambda keys, ones: driver.apply(0, keys, [ones])
+
+
+def _plain_dense(size: int) -> Callable[[Any, Any], Any]:
+    from numba import njit
+
+    counts = np.ones(size, np.int64)
+
+    @njit
+    def loop(counts, keys, diffs, out_keys, out_counts):  # type: ignore[no-untyped-def]
+        for i in range(keys.size):
+            total = counts[keys[i]] + diffs[i]
+            counts[keys[i]] = total
+            out_keys[i] = keys[i]
+            out_counts[i] = total
+
+    return lambda keys, ones: loop(counts, keys, ones, np.empty_like(keys), np.empty_like(ones))
+
+
+def plain_throughput(dense: bool, domain: int, seconds: float, cores: int = 2) -> float:
+    """The plain loop on several cores, each with its share of the keys."""
+
+    async def main(worker: dataflow.Worker) -> float:
+        return plain_loop(dense, domain, worker.index, worker.peers, seconds)
+
+    return float(sum(dataflow.execute(main, workers=cores)))
+
+
+# Open loop
+
+
+@dataclass(frozen=True)
+class Load:
+    """An open-loop run: so many records a second for so long; each strategy moves bins away, and the next one back."""
+
+    rate: int
+    seconds: float
+    epoch: float = 0.001
+    migrations: tuple[tuple[float, str], ...] = ()  # (when, which strategy)
+    batch: int = 16
+    outstanding: int = 1000
+
+
+def strategy_of(name: str, batch: int) -> Any:
+    """A strategy by its name."""
+    made = {
+        "all-at-once": megaphone.all_at_once(),
+        "fluid": megaphone.fluid(),
+        "batched": megaphone.batched(batch),
+        "matched": megaphone.matched(),
+    }
+    return made[name]
+
+
+def halved(bins: int) -> Any:
+    """Half of worker 0's bins at worker 1, of two: a quarter of the state has moved."""
+    homes = np.arange(bins) % 2
+    homes[np.arange(0, bins, 4)] = 1
+    return homes
+
+
+async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
+    """One worker's recording of an open-loop run, migrations included."""
+    counter = build(worker, setup)
+    first = await load(worker, counter)
+    keys = counter.rng.integers(0, setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
+    ones = np.ones(1 << 16, np.int64)
+    schedule = harness.Schedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
+    episodes = harness.Episodes()
+    todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
+    homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2)) if setup.bins else iter(())
+
+    def send(epoch: int, low: int, high: int) -> None:
+        size = high - low
+        at = low % (len(keys) - len(ones))
+        counter.keys.send(Columns.trusted({"key": keys[at : at + size], "diff": ones[:size]}, size))
+        if worker.index == 0 and counter.controller is not None:
+            if todo and epoch >= todo[0][0] and not counter.controller.busy:
+                _, name = todo.pop(0)
+                counter.controller.migrate(next(homes), strategy_of(name, load_.batch))
+                episodes.begin(name)
+            elif episodes.under_way is not None and not counter.controller.busy:
+                episodes.end()
+
+    inputs = [counter.keys, counter.controller or counter.control]
+    return await harness.drive(
+        worker, schedule, send, counter.probe, inputs=inputs, episodes=episodes, outstanding=load_.outstanding,
+        memory_every=0.05,
+    )  # fmt: skip
+
+
+def measure(setup: Setup, load_: Load, warmup: float = 1.0) -> Any:
+    """The outcome of an open-loop run on two processes. Latency counts from the end of a record's epoch."""
+    recordings = dataflow.execute(open_loop, setup, load_, workers=2)
+    return harness.Outcome.of(recordings, warmup=warmup, since="epoch end")
