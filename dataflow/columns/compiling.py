@@ -210,23 +210,24 @@ class Module:
         )
 
 
+_TELLING = (  # what numba says, from what says most to what says least
+    r"is expected here",
+    r"nknown attribute|annot|not supported|nrecognized|not defined|Invalid use",
+    r"No implementation",
+)
+
+
 def _reason(message: str) -> str:
     """The sentence of numba's message that says most."""
     lines = [line.strip() for line in message.splitlines()]
-    useful = [
-        line
-        for line in lines
-        if line and not line.startswith(("Failed in", "File", "During", "[", "-", "^", "<source"))
-    ]
-    telling = [
-        line
-        for line in useful
-        if re.search(
-            r"nknown attribute|No implementation|annot|not supported|is expected|nrecognized|not defined|Invalid use",
-            line,
-        )
-    ]
-    return (telling or useful or ["numba gave no reason"])[0]
+    noise = ("Failed in", "File", "During", "[", "-", "^", "<source")
+    useful = [line for line in lines if line and not line.startswith(noise)]
+    for pattern in _TELLING:
+        for number, line in enumerate(useful):
+            if re.search(pattern, line):
+                signature = useful[number + 1] if line.endswith("signature:") else ""
+                return f"{line.removeprefix('TypingError: ')} {signature.removeprefix('>>> ')}".rstrip()
+    return (useful or ["numba gave no reason"])[0]
 
 
 def _digest(source: str) -> str:
