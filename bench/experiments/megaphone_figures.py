@@ -16,8 +16,8 @@ STRATEGIES = ("all-at-once", "fluid", "batched")
 def _scale(domain: int, rate: int, bins: str, paper: str) -> str:
     """What was measured, and what the paper measured: under every picture."""
     return (
-        f"two processes on one machine, {domain // MILLION} million keys, {rate / MILLION:g} million records/s, {bins}, "
-        f"1 ms epochs. {paper}"
+        f"two processes on one machine, {domain // MILLION} million keys, {rate / MILLION:g} million records/s, "
+        f"{bins}, 1 ms epochs. {paper}"
     )
 
 

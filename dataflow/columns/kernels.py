@@ -249,11 +249,12 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
 @njit
 def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
     """The same where a key is its own place: bin = key mod bins, position = key div bins."""
-    bins = np.uint64(meta.shape[0])
+    mask = np.uint64(meta.shape[0] - 1)
+    flat = meta.reshape(-1)
     for i in range(start, end):
-        key = keys[i]
-        bin = np.int64(key & (bins - np.uint64(1)))
-        _fetch_row(words, (meta[bin, FIRST] + np.int64(key >> shift)) * stride)
+        _fetch_row(flat, np.int64(keys[i] & mask) * META)
+    for i in range(start, end):
+        _fetch_row(words, (meta[np.int64(keys[i] & mask), FIRST] + np.int64(keys[i] >> shift)) * stride)
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
@@ -305,15 +306,16 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64)", cache=True)
-def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any) -> Any:
+@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64, uint8[::1])", cache=True)
+def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
     """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
     mask = np.uint64(meta.shape[0] - 1)
     for i in range(keys.size):
         if keys[i] >= domain:
             return i
         bin = np.int64(keys[i] & mask)
-        if meta[bin, ROOM] == 0:
+        if not made[bin]:  # a byte per bin stays in the cache, where meta would not
+            made[bin] = 1
             number = size_for(each)
             first = allocate(words, ctl, stride, number, True)
             if first < 0:

@@ -51,7 +51,8 @@ class Segments:
         self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
-        self.meta: Array = np.zeros((bins, kernels.META), np.int64)
+        self._about = reserve(bins * kernels.META * 8)  # read at random, like the rows: large pages here, too
+        self.meta: Array = np.frombuffer(self._about, np.int64).reshape(bins, kernels.META)
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = len(self.words) // stride
 
