@@ -306,7 +306,10 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64, uint8[::1])", cache=True)
+@njit(
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint8[::1]),
+    cache=True,
+)
 def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
     """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
     mask = np.uint64(meta.shape[0] - 1)

@@ -149,6 +149,9 @@ def test_anchors_are_keys_of_the_bins_that_have_something() -> None:
 def test_a_dense_table_is_an_array(bins: int, domain: int) -> None:
     chance = Random(bins + domain)
     table, truth = DenseTable(bins, STATE, domain), dict[int, int]()
+    fixed = keys_of(domain - 1)
+    fixed.flags.writeable = False
+    assert table["n"][table.rows(fixed)].tolist() == [0]
     for _ in range(20):
         keys = [chance.randrange(domain) for _ in range(chance.randint(1, 40))] + [domain - 1, 0]
         np.add.at(table["n"], table.rows(keys_of(*keys)), 1)
@@ -187,8 +190,10 @@ def test_bins_leave_and_come_back(dense: Dense | None) -> None:
             if room:
                 words = source.segments.contents(moved).copy()
                 source.segments.clear(moved)
+                source.departed(moved)
                 target.segments.make(moved, room, used)
                 target.segments.contents(moved)[:] = words
+                target.arrived(moved)
             owner[moved] = target
             check_invariants(here)
             check_invariants(there)
