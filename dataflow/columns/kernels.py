@@ -34,7 +34,7 @@ TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0 = np.uint64(0)
-_WORDS, _META, _CTL = types.uint64[::1], types.int64[:, ::1], types.int64[::1]
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
 
 
@@ -280,7 +280,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -341,7 +341,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 
