@@ -2,7 +2,7 @@
 
 What belongs to a bin lies in segments: of a table, of post-dated records, of a join's rows. Each is a *part*, with a
 number. A message is one piece of one part of one bin: eight words that say which, how many rows the segment has room
-for, how many it uses, its fourth word of `meta`, where in it this piece belongs, how long its description is and how
+for, how many it uses, its fourth number of `meta`, where in it this piece belongs, how long its description is and how
 long it is itself; then the part's description of its rows (a join's types of columns), and the words themselves. A
 segment that is larger than a message goes in several; only the first describes.
 """
@@ -41,6 +41,7 @@ def depart(parts: Sequence[Any], bin: int, limit: int) -> Iterator[Words]:
         rows = segments.contents(bin)
         if len(rows):
             room, used, extra = (int(segments.meta[bin, column]) for column in (ROOM, USED, RECORDS))
+            extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
             description = part.describe()
             for offset in range(0, len(rows), limit):
                 yield pack(Piece(number, bin, room, used, extra, offset, description, rows[offset : offset + limit]))

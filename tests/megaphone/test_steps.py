@@ -128,6 +128,18 @@ def test_a_bin_in_pieces_arrives_as_it_left(limit: int) -> None:
     assert not any(part.segments.missing for part in there.movable)
 
 
+def test_a_bin_that_has_seen_more_than_two_billion_records_can_move() -> None:
+    """Tables count records in 32 bits, which come round; the count stays behind."""
+    here, there = filled(range(90)), filled(range(0))
+    before = here.table.read().rows()
+    here.table.meta[:, RECORDS] = -(1 << 31)
+    for bin in range(BINS):
+        for message in depart(here.movable, bin, 64):
+            arrive(there.movable, unpack(message))
+    assert sorted(there.table.read().rows()) == sorted(before)
+    assert not there.table.meta[:, RECORDS].any()
+
+
 def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cases under random schedules, and on processes: with post-dated records, which are parts of their own."""
     monkeypatch.setattr("megaphone.columns.PIECE", 3)
