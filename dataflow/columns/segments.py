@@ -104,8 +104,7 @@ class Segments:
         """Makes a segment for a bin that has none, for the caller to fill."""
         if self.meta[bin, kernels.ROOM]:
             raise AssertionError(f"bin {bin} is here already")
-        number = int(kernels.size_for(room))
-        if kernels.size_of(number) != room:
+        if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
         self.meta[bin, : kernels.RECORDS] = (self.allocate(room, clear=False), room, used)
 
