@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -141,6 +142,7 @@ def _python_of_executors() -> Iterator[None]:
 def _archive() -> Path:
     """This package as an archive. It must stay: executors that come later fetch it then."""
     path = Path(tempfile.mkdtemp(prefix="planners-")) / "planners.zip"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for source in sorted((ROOT / "planners").rglob("*.py")):
             archive.write(source, source.relative_to(ROOT))
