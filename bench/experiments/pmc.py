@@ -106,34 +106,34 @@ def pmc_spark(run: Run) -> None:
             many = problem.check(10**8)
             if measured and measured[-1][1] * (many / measured[-1][0]) ** 1.3 > budget:
                 break
-            seconds, sweeps = with_spark("local[2]", problem)
+            seconds, sweeps = with_spark(2, problem)
             measured.append((many, seconds))
             name = f"m = {m}, n = {low} to {high}, tau = {tau}: {many:,} partitionings"
             run.report(f"{name}, {sweeps} sweeps, 2 cores", seconds, "s")
             bar.advance()
-    _overhead(run, with_spark, _problem(*GROWTH[1 if run.quick else 2]))
+    _overhead(run, with_spark, _problem(*GROWTH[1 if run.quick else 3]))
 
 
-def _overhead(run: Run, with_spark: Callable[[str, Problem], tuple[float, int]], problem: Problem) -> None:
+def _overhead(run: Run, with_spark: Callable[[int, Problem], tuple[float, int]], problem: Problem) -> None:
     many = problem.check(10**8)
     project(_problem(8, 2, 3, 0.5))
     bare = best_of(1, lambda: project(problem, limit=10**8))
-    one, _ = with_spark("local[1]", problem)
-    two, _ = with_spark("local[2]", problem)
+    one, _ = with_spark(1, problem)
+    two, _ = with_spark(2, problem)
     run.report(f"{many:,} partitionings: Spark on one core, against the bare kernel", one, "s", baseline=bare)
     run.report(f"{many:,} partitionings: Spark on two cores, against one", two, "s", baseline=one)
 
 
-def _sessions() -> Callable[[str, Problem], tuple[float, int]]:
-    """Seconds and sweeps of one run with a master; the session and the executors' compiled code are warm."""
+def _sessions() -> Callable[[int, Problem], tuple[float, int]]:
+    """Seconds and sweeps of one run with so many cores; the session and the executors' compiled code are warm."""
     from planners.spark import iteration, session
     from planners.spark.folder import Folder
 
-    def solve(master: str, problem: Problem) -> tuple[float, int]:
-        spark = session.start(master)
+    def solve(cores: int, problem: Problem) -> tuple[float, int]:
+        spark = session.start(f"local[{cores}]")
         try:
             with tempfile.TemporaryDirectory() as folder:
-                iteration.solve(spark, _problem(16, 2, 4, 0.4), Folder(spark, folder))
+                iteration.solve(spark, _problem(24, 2, 4, 0.4), Folder(spark, folder), tasks=2 * cores)
                 start = time.perf_counter()
                 solution = iteration.solve(spark, problem, Folder(spark, folder), limit=10**8)
                 return time.perf_counter() - start, solution.iterations
