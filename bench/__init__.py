@@ -8,7 +8,8 @@
 - ``timing`` how a short piece of code is timed
 - ``papers`` which figures the papers have, drawn here or not
 - ``command`` the command line; ``table``, ``progress``, ``document`` what a person sees and what a file keeps
-- ``machine``, ``revision`` what the numbers were taken on
+
+What the numbers were taken on (machine, revision, command), open-loop runs and plots are in ``dataflow.harness``.
 
 Compare ratios taken in one run; absolute times on a shared machine say little.
 """

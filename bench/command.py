@@ -11,6 +11,7 @@ from bench.progress import Display
 from bench.registry import Experiment, Registry
 from bench.run import Run
 from bench.table import table
+from dataflow.harness.provenance import Provenance, check_writable
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -42,13 +43,13 @@ def main(
     try:
         experiments = (benchmarks if options.command == "run" else figures).select(options.names)
         if options.json is not None:
-            document.check_writable(options.json)
+            check_writable(options.json)
     except registry.Unknown as unknown:
         explain = _unknown_benchmark if options.command == "run" else _unknown_figure
         return _refuse(explain(unknown.name, benchmarks, figures))
     except OSError as error:
         return _refuse(f"cannot write results to {options.json}: {error.strerror}. Nothing was run.")
-    return _measure(experiments, options.quick, options.json, arguments)
+    return _measure(experiments, options, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under a minute each, on less data or with more noise")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write results, machine and revision here")
+    parser.add_argument(
+        "--figures", type=Path, default=Path("figures"), metavar="FOLDER", help="where pictures go (figures/)"
+    )
 
 
 def _listing(benchmarks: Registry, figures: Registry) -> str:
@@ -117,14 +121,16 @@ def _refuse(reason: str) -> int:
     return USAGE
 
 
-def _measure(experiments: Sequence[Experiment], quick: bool, json: Path | None, arguments: Sequence[str]) -> int:
-    provenance = document.Provenance(arguments)
-    run = Run(quick, Display(sys.stderr))
+def _measure(experiments: Sequence[Experiment], options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    provenance = Provenance(["python", "-m", "bench", *arguments])
+    run = Run(options.quick, Display(sys.stderr), options.figures)
     code = _attempt(experiments, run)
     print(provenance.summary())
     print(table(run.results) if run.results else "nothing was measured")
-    if json is not None:
-        document.write(json, provenance, run.results, complete=code == OK)
+    for picture in run.pictures:
+        print(f"drawn: {picture}")
+    if options.json is not None:
+        document.write(options.json, provenance, run.results, complete=code == OK)
     return code
 
 

@@ -3,9 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.progress import Display, Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 
@@ -38,8 +42,10 @@ class Run:
     [Result(name='rows through map', value=6000000.0, unit='rows/s', baseline=8000000.0)]
     """
 
-    def __init__(self, quick: bool, display: Display | None = None) -> None:
+    def __init__(self, quick: bool, display: Display | None = None, folder: Path = Path("figures")) -> None:
         self.quick = quick  # stay under a minute, at the price of noise or scale
+        self.folder = folder  # where pictures go
+        self.pictures: list[Path] = []
         self.results: list[Result] = []
         self._display = display or Display()
         self.experiment = ""  # the one under way
@@ -53,6 +59,15 @@ class Run:
         full_name = f"{self.experiment}/{name}" if self.experiment else name
         checked_baseline = None if baseline is None else _finite(full_name, baseline)
         self.results.append(Result(full_name, _finite(full_name, value), unit, checked_baseline))
+
+    def draw(self, figure: "Figure", name: str = "") -> Path:
+        """Save a picture (see ``dataflow.harness.plots``) as ``FOLDER/EXPERIMENT[-name].png``; its path is printed."""
+        from dataflow.harness import plots
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        parts = [part for part in (self.experiment, name) if part]
+        self.pictures.append(plots.save(figure, self.folder / f"{'-'.join(parts) or 'figure'}.png"))
+        return self.pictures[-1]
 
     def progress(self, label: str, total: int) -> Progress:
         """``with run.progress("warm-up", 100) as bar: bar.advance()``; between measurements, not inside one."""

@@ -19,6 +19,7 @@ Where things are:
 - `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
   it.
 - `comm/`: how workers reach each other. `explain`: why nothing happens. `testing`: every interleaving is a seed.
+- `harness/`: open-loop load, and what it shows. Not imported until asked for.
 """
 
 from dataflow.antichain import Antichain

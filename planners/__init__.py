@@ -1,13 +1,26 @@
 """What should move where: pure functions from an assignment, loads, sizes and limits to a new assignment.
 
-Here belong the model (assignments, loads, plans), the interval planners (SSM, OMS, MTM-aware), the rebalancing planners
-(LLFD, MinTable, MinMig, Mixed), the hashing baselines, transfer schedules, and the closed loop that takes statistics of
-a running dataflow to a ``megaphone`` controller. The offline pipeline lives in ``spark/``, the only place here that may
-import pyspark.
+- `model`: tasks, limits, assignments as intervals and as maps of bins, plans. `errors`: what planners refuse.
+- Interval planners. `ssm`: the cheapest single migration (`ssm_kernel`: the compiled program behind it; `simple_ssm`:
+  the paper's recursion, an oracle; `feasibility`: the least tau). `oms`: the cheapest known sequence.
+- MTM-aware planning. `mtm`: the online choice, from `tables` of projected costs; `problem`, `partitionings`, `grids`,
+  `matching`, `cheapest`, `policy`, `projected`: how these are computed; `transitions`: the matrix.
+- `baselines`: Storm's even split, consistent hashing, Redist.
+- `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
+- `command`: ``python -m planners plan | compare | explain``; `files` reads and writes for it, `picture` draws.
+
+The rebalancing planners (``rebalance/``) and the closed loop that takes statistics of a running dataflow to a
+``megaphone`` controller belong here too. The offline pipeline lives in ``spark/``, the only place here that may import
+pyspark.
 """
 
+from planners.baselines import consistent_hashing, redist, storm
 from planners.errors import BadRequest, Infeasible, PlannerError
 from planners.model import BinMap, Intervals, Limits, Plan, Tasks
+from planners.mtm import Tables, mtm_aware
+from planners.oms import oms
+from planners.progressive import mini_migrations, progressive, scheduled
+from planners.schedule import Schedule, schedule
 from planners.simple_ssm import simple_ssm
 from planners.ssm import ssm
 
@@ -19,7 +32,18 @@ __all__ = [
     "Limits",
     "Plan",
     "PlannerError",
+    "Schedule",
+    "Tables",
     "Tasks",
+    "consistent_hashing",
+    "mini_migrations",
+    "mtm_aware",
+    "oms",
+    "progressive",
+    "redist",
+    "schedule",
+    "scheduled",
     "simple_ssm",
     "ssm",
+    "storm",
 ]

@@ -11,9 +11,14 @@ from planners.model import Limits, Tasks
 
 def check_feasible(tasks: Tasks, limits: Limits) -> None:
     """Infeasible, with the smallest tau that would do, unless some cut into intervals is within the limits."""
-    prefix = tasks.load_prefix().tolist()
-    if _greatest_load(prefix, limits.nodes, limits.load(prefix[-1])) is None:
+    if not is_feasible(tasks, limits):
         raise Infeasible(limits.nodes, limits.tau, smallest_tau(tasks, limits.nodes))
+
+
+def is_feasible(tasks: Tasks, limits: Limits) -> bool:
+    """Whether some cut into intervals is within the limits. O(m + n' log m)."""
+    prefix = tasks.load_prefix().tolist()
+    return _greatest_load(prefix, limits.nodes, limits.load(prefix[-1])) is not None
 
 
 def smallest_tau(tasks: Tasks, nodes: int) -> float:
@@ -53,6 +58,20 @@ def least_maximal_load(prefix: list[float], nodes: int) -> float:
         else:
             below = bound
     return best
+
+
+def tightest_cuts(tasks: Tasks, nodes: int) -> list[int]:
+    """A cut into so many intervals whose greatest load is the least possible; empty intervals at the end.
+
+    >>> tightest_cuts(Tasks([1] * 4, [1, 5, 1, 1]), 3)
+    [0, 1, 2, 4]
+    """
+    prefix: list[float] = tasks.load_prefix().tolist()
+    bound = least_maximal_load(prefix, nodes)
+    cuts = [0]
+    for _ in range(nodes):
+        cuts.append(_farthest(prefix, cuts[-1], bound))
+    return cuts
 
 
 def _greatest_load(prefix: list[float], nodes: int, bound: float) -> float | None:

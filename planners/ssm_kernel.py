@@ -8,7 +8,7 @@ observations make that nearly linear in m.
   only ever move right as x does.
 - *Who keeps state at most once.* A new interval earns by one old interval that it overlaps. Only the old interval in
   which x lies could earn again later, so one bit more is enough: `open[k, x]` is the greatest gain if that one has not
-  earned yet. (Where x is a cut of the old assignment, the two are the same.)
+  earned yet. (Where x is a cut of the old assignment, there is none, and nobody looks.)
 - *The gain splits.* What [p, x) keeps of the old interval [a, b) is S(min(x, b)) - S(max(p, a)): a term for x, and a
   term for p. The best p for each x is therefore a maximum over a sliding window, of `best - S(a)` for p up to a, and of
   `open - S(p)` for p inside: amortised constant time.
@@ -143,7 +143,7 @@ def _add_kept(
                 value = max(value, rest[inner])
             value += sizes[end]
             into[x] = max(into[x], value)
-            if x >= b:
+            if x > b:
                 into_open[x] = max(into_open[x], value)
 
 
@@ -156,14 +156,12 @@ def solve(sizes: Floats, starts: Ints, cuts: Ints, nodes: int) -> tuple[Floats, 
     m = len(sizes) - 1
     first, last = levels(starts, nodes)
     best, opened = np.full((nodes + 1, m + 1), -np.inf), np.full((nodes + 1, m + 1), -np.inf)
-    best[0, 0] = opened[0, 0] = 0.0
+    best[0, 0] = 0.0
     for k in range(nodes):
         low, high, bottom, top = first[k + 1], last[k + 1], first[k], last[k]
         _add_free(best[k], best[k + 1], starts, low, high, bottom, top)
         _add_open(best[k], opened[k], opened[k + 1], starts, cuts, low, high, bottom, top)
         _add_kept(best[k], opened[k], best[k + 1], opened[k + 1], sizes, starts, cuts, low, high, bottom, top)
-        for cut in cuts:
-            opened[k + 1, cut] = best[k + 1, cut]
     return best, opened
 
 

@@ -1,10 +1,12 @@
 """What a run records, and what it refuses to."""
 
 import math
+from pathlib import Path
 
 import pytest
 
 from bench.run import Result, Run
+from dataflow.harness import plots
 
 
 def test_results_bear_the_name_of_their_experiment() -> None:
@@ -31,3 +33,12 @@ def test_what_is_no_number_is_refused(value: float, baseline: float | None) -> N
 
 def test_each_yields_every_item() -> None:
     assert list(Run(quick=True).each("counting", range(5))) == [0, 1, 2, 3, 4]
+
+
+def test_pictures_are_named_after_the_experiment(tmp_path: Path) -> None:
+    run = Run(quick=True, folder=tmp_path / "figures")
+    run.begin("megaphone-13")
+    figure = plots.bars({"Q1": {"native": 1.0}}, "One bar", "events/s")
+    assert run.draw(figure) == tmp_path / "figures" / "megaphone-13.png"
+    assert run.draw(figure, "memory") == tmp_path / "figures" / "megaphone-13-memory.png"
+    assert run.pictures == [path for path in run.pictures if path.read_bytes().startswith(b"\x89PNG")]

@@ -72,14 +72,17 @@ def random_case(chance: random.Random, tasks: int = 6, nodes: int = 4) -> Case:
     """Weights with zeros, ties and heavy tails; nodes that idle; more nodes than tasks."""
     m = chance.randint(1, tasks)
     cuts = (0, *sorted(chance.randint(0, m) for _ in range(chance.randint(0, nodes - 1))), m)
+    count, sizes, loads = chance.randint(1, nodes), _weights(chance, m), _weights(chance, m)
     tau = Fraction(chance.choice([0, 1, 3, 5, 8, 12, 16, 25, 60]), 10)
-    return Case(cuts, chance.randint(1, nodes), _weights(chance, m), _weights(chance, m), tau)
+    if chance.random() < 0.7:  # from just feasible to a little more
+        tau = max(0, smallest_tau(loads, count)) + chance.choice([0, 0, Fraction(1, 10), Fraction(1, 3), 1])
+    return Case(cuts, count, sizes, loads, tau)
 
 
 def _weights(chance: random.Random, count: int) -> tuple[int, ...]:
     kind = chance.choice(["zeros", "ties", "tails", "any"])
     if kind == "zeros":
-        return tuple(chance.choice([0, 0, 1, 3]) for _ in range(count))
+        return tuple(chance.choice([0, 1, 1, 3]) for _ in range(count))
     if kind == "ties":
         return tuple(chance.choice([1, 2]) for _ in range(count))
     if kind == "tails":

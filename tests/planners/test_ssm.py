@@ -127,18 +127,21 @@ def test_tasks_without_state_stay_if_they_may() -> None:
     assert plan.cost == 0 and len(plan.moves) == 2, "an interval of two must come from somewhere; no more than that"
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_fractional_assignment_keeps_more_than_the_bound_says(seed: int) -> None:
-    """Where enumeration is too big: the linear relaxation, by another solver, is a bound; where it is met, a proof."""
-    chance = random.Random(seed)
-    m = chance.choice([20, 30, 40])
-    n, nodes = chance.randint(2, 9), chance.randint(2, 9)
-    cuts = (0, *sorted(chance.randint(0, m) for _ in range(n - 1)), m)
-    sizes = tuple(chance.choice([0, 1, 2, 5, 40]) for _ in range(m))
-    loads = tuple(chance.randint(1, 9) for _ in range(m))
-    tau = Fraction(chance.choice([3, 6, 12]), 10)
-    plan = ssm(Intervals(cuts), nodes=nodes, sizes=sizes, loads=loads, tau=float(tau))
-    check_plan(plan, Case(cuts, nodes, sizes, loads, tau))
-    bound = most_kept(cuts, nodes, sizes, loads, float(tau))
-    assert sum(sizes) - plan.cost <= bound + 1e-6
-    assert sum(sizes) - plan.cost >= bound - 0.05 * sum(sizes), "the relaxation is tight, or nearly"
+def test_where_search_is_too_big_the_relaxation_proves_nearly_every_plan_optimal() -> None:
+    """Intervals in fractions, by another solver: a bound on what any assignment keeps, and where it is met, a proof."""
+    proved = 0
+    for seed in range(24):
+        chance = random.Random(seed)
+        m = chance.choice([20, 30, 40, 60])
+        n, nodes = chance.randint(2, 9), chance.randint(2, 9)
+        cuts = (0, *sorted(chance.randint(0, m) for _ in range(n - 1)), m)
+        sizes = tuple(chance.choice([0, 1, 2, 5, 40]) for _ in range(m))
+        loads = tuple(chance.randint(1, 9) for _ in range(m))
+        tau = Fraction(chance.choice([4, 6, 12]), 10)
+        plan = ssm(Intervals(cuts), nodes=nodes, sizes=sizes, loads=loads, tau=float(tau))
+        check_plan(plan, Case(cuts, nodes, sizes, loads, tau))
+        bound = most_kept(cuts, nodes, sizes, loads, float(tau))
+        stays = sum(sizes) - plan.cost
+        assert stays <= bound + 1e-6
+        proved += stays >= bound - 1e-6
+    assert proved >= 22

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import machine
-from bench.revision import current_revision
+from dataflow.harness import machine
+from dataflow.harness.revision import current_revision
 
 
 def git(directory: Path, *arguments: str) -> str:
