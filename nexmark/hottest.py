@@ -25,17 +25,27 @@ def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
     """The fold. All times in nanoseconds; the dataflow's times are multiples of `grid`."""
 
     def fold(time: int, batch: Columns, state: Any, notificator: Any) -> Any:
-        due = notificator.due
-        changes = _changes(batch, due)
+        changes = _changes(notificator.due)
         if len(batch):
-            ends = batch["pane_end"] + window
-            notificator.notify_at(up(ends, grid), batch["auction"], amount=-batch["bids"], window_end=ends)
+            changes = _joined(changes, (batch["auction"], batch["bids"], batch["pane_end"]))
+            leaving = (batch["auction"], -batch["bids"], batch["pane_end"] + window)
+            at = up(leaving[2], grid)
+            later = at > time
+            keys, amounts, ends = (column[later] for column in leaving)
+            notificator.notify_at(at[later], keys, amount=amounts, window_end=ends)
+            if not later.all():  # the grid is coarser than the window: some come and go at one time
+                changes = _joined(changes, tuple(column[~later] for column in leaving))
         rows = []
-        for end in range((time - grid) // slide * slide + slide, time + 1, slide):
+        end = (time - grid) // slide * slide + slide
+        while end <= time:
             _apply(state, changes, end)
             best = _best(state)
             if best is not None:
                 rows.append((end, *best))
+                end += slide
+            else:  # nothing is left: on to what comes next, though it be hours
+                later = changes[2][changes[2] > end]
+                end = int(later.min()) if len(later) else time + 1
         anchors = state.anchors()
         if len(anchors):
             following = (time // slide + 1) * slide
@@ -50,20 +60,19 @@ def up(times: Any, grid: int) -> Any:
     return -(-times // grid) * grid
 
 
-def _changes(batch: Columns, due: Columns) -> tuple[Any, Any, Any]:
-    """Auctions, amounts and the ends of the slides at which they change."""
+Changes = tuple[Any, ...]  # auctions, amounts, and the ends of the slides at which they change
+
+
+def _changes(due: Columns) -> Changes:
     taken = due["amount"] != TICK
-    keys, amounts, ends = due["key"][taken], due["amount"][taken], due["window_end"][taken]
-    if not len(batch):
-        return keys, amounts, ends
-    return (
-        np.concatenate([keys, batch["auction"]]),
-        np.concatenate([amounts, batch["bids"]]),
-        np.concatenate([ends, batch["pane_end"]]),
-    )
+    return due["key"][taken], due["amount"][taken], due["window_end"][taken]
 
 
-def _apply(state: Any, changes: tuple[Any, Any, Any], end: int) -> None:
+def _joined(some: Changes, others: Changes) -> Changes:
+    return tuple(np.concatenate(both) for both in zip(some, others, strict=True))
+
+
+def _apply(state: Any, changes: Changes, end: int) -> None:
     keys, amounts, ends = changes
     now = ends == end
     if now.any():
