@@ -102,10 +102,13 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     gc.collect()
     gc.freeze()  # what is there stays: later collections need not look at it
 
+    feed = Feed(job)
+    first, ticks, skipped = load.first, load.ticks, load.preload
+
     def send(epoch: int, low: int, high: int) -> None:
         if mover is not None and worker.index == 0:
-            mover.look(epoch * load.epoch, load.first + epoch * load.ticks)
-        job.send(generator.events(range(load.preload + low, load.preload + high)))
+            mover.look(epoch * load.epoch, first + epoch * ticks)
+        feed.add(generator.events(range(skipped + low, skipped + high)))
 
     control = job.control if mover is None else mover.controller
     live = None
@@ -113,7 +116,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         live = harness.Live(sys.stderr, None if mover is None else mover.bins, terminal=load.terminal)
     recording = await harness.drive(
         worker, load.schedule(worker.peers), send, job.probe,
-        inputs=[*job.inputs.values(), control], episodes=episodes, outstanding=load.outstanding, watch=live,
+        inputs=[feed, control], episodes=episodes, outstanding=load.outstanding, watch=live,
         coalesce=load.plan.query not in AUCTION_FIRST,
     )  # fmt: skip
     after = state_of(made)
@@ -135,6 +138,32 @@ async def _preload(job: Job, load: Load, generator: Generator) -> None:
         await job.worker.room()
         if len(times) > 4:
             await job.probe.wait_passed(times[-5])
+
+
+class Feed:
+    """The inputs of a query as one. What is added at one time, several epochs when the run is late, is sent as one."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._added: list[Any] = []
+
+    def add(self, events: Any) -> None:
+        """Events in columns, by kind."""
+        self._added.append(events)
+
+    def advance_to(self, to: int) -> None:
+        """Sends, and promises that nothing will come before `to`."""
+        added, self._added = self._added, []
+        if len(added) == 1:
+            self._job.send(added[0])
+        elif added:
+            self._job.send({kind: _joined([events[kind] for events in added]) for kind in added[0]})
+        for handle in self._job.inputs.values():
+            handle.advance_to(to)
+
+
+def _joined(tables: Sequence[Any]) -> dict[str, Any]:
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 class Mover:

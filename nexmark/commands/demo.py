@@ -15,8 +15,8 @@ from nexmark.measuring import Load, main
 from nexmark.running import Plan
 
 DESCRIPTION = """\
-NEXMark Q8 (new users who sell) on two worker processes, with a state of more than a million keys, under steady load. Half
-of one worker's bins move to the other and back, all at once, then one by one (fluid), then in batches, while
+NEXMark Q8 (new users who sell) on two worker processes, with a state of more than a million keys, under steady load.
+Half of one worker's bins move to the other and back, all at once, then one by one (fluid), then in batches, while
 events go on coming. A live view shows rate, latency, frontier and where the bins are; then latency over time is drawn,
 as in Figure 1 of the Megaphone paper, with this run's numbers, and put into a page.
 """
