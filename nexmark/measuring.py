@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from megaphone.strategies import Strategy
 from nexmark.config import SECOND, Config
 from nexmark.generator import Generator
 from nexmark.queries import NEEDS
-from nexmark.running import BATCH, Job, Plan
+from nexmark.running import BATCH, Job, Plan, readable
 from nexmark.together import state_of, together
 
 # Where a bid is lost if its auction comes at a later time. Workers that are late by different amounts may send epochs
@@ -83,11 +83,11 @@ class Seen:
     """What one worker saw."""
 
     recording: Any
-    state_rows: int  # when the clock started
+    keys: int  # that had state when the clock started
     state_bytes: int
-    final_rows: int
-    results: int = 0  # rows that came out
-    extra: dict[str, Any] = field(default_factory=dict)
+    final_keys: int
+    results: int  # rows that came out during the run
+    kept: list[Any]  # all rows, if the plan says so
 
 
 async def main(worker: dataflow.Worker, load: Load) -> Seen:
@@ -119,10 +119,14 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         inputs=[feed, control], episodes=episodes, outstanding=load.outstanding, watch=live,
         coalesce=load.plan.query not in AUCTION_FIRST,
     )  # fmt: skip
-    after = state_of(made)
     gc.unfreeze()
+    after, results = state_of(made), job.rows
     job.close()
-    return Seen(recording, *before, after[0], job.rows)
+    kept = []
+    if load.plan.keep:
+        await job.probe.wait_done()
+        kept = [row for batch in job.kept for row in readable(batch).rows()]
+    return Seen(recording, *before, after[0], results, kept)
 
 
 async def _preload(job: Job, load: Load, generator: Generator) -> None:
@@ -138,6 +142,9 @@ async def _preload(job: Job, load: Load, generator: Generator) -> None:
         await job.worker.room()
         if len(times) > 4:
             await job.probe.wait_passed(times[-5])
+    if times:
+        job.advance_to(load.first)
+        await job.probe.wait_passed(load.first - 1)
 
 
 class Feed:

@@ -49,12 +49,9 @@ def together(operators: Sequence[Migratable]) -> Migratable:
 
 
 def state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
-    """Rows of state on this worker, post-dated ones included, and the bytes that they would travel as."""
+    """Keys that have state on this worker, and the bytes that all would travel as, post-dated records included."""
     from dataflow.columns.kernels import USED
 
-    rows = size = 0
-    for operator in operators:
-        for part in operator.handle.state.movable:
-            rows += int(part.segments.meta[:, USED].sum())
-            size += int(np.sum(part.segments.sizes))
-    return rows, size
+    keys = sum(int(operator.handle.state.table.meta[:, USED].sum()) for operator in operators)
+    parts = [part for operator in operators for part in operator.handle.state.movable]
+    return keys, sum(int(np.sum(part.segments.sizes)) for part in parts)

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"loading {options.keys:,} persons into two workers ...", file=sys.stderr)
     seen = dataflow.execute(main, load, workers=2)
     outcome = Outcome.of([each.recording for each in seen], warmup=WARM_UP)
-    title = f"NEXMark Q8, {sum(each.state_rows for each in seen):,} rows of state, {load.rate:,.0f} events/s"
+    title = f"NEXMark Q8, {sum(each.keys for each in seen):,} keys, {load.rate:,.0f} events/s"
     print(f"{title}\n{state_statement(seen)}\n{outcome.summary()}")
     figures = figures_of(outcome, title, provenance.summary())
     picture = plots.save(figures["timeline"], options.out / "demo.png")

@@ -146,9 +146,9 @@ def title_of(load: Load) -> str:
 
 def state_statement(seen: Sequence[Seen]) -> str:
     """How much state there was."""
-    rows = [sum(getattr(each, name) for each in seen) for name in ("state_rows", "final_rows")]
+    keys = [sum(getattr(each, name) for each in seen) for name in ("keys", "final_keys")]
     size = sum(each.state_bytes for each in seen) / 2**20
-    return f"state: {rows[0]:,} rows ({size:,.0f} MiB) when the clock started, {rows[1]:,} at the end"
+    return f"state: {keys[0]:,} keys, {size:,.0f} MiB, when the clock started, and {keys[1]:,} keys at the end"
 
 
 def document_of(load: Load, outcome: Outcome, seen: Sequence[Seen]) -> dict[str, Any]:
@@ -160,9 +160,9 @@ def document_of(load: Load, outcome: Outcome, seen: Sequence[Seen]) -> dict[str,
         "dilation": load.dilation,
         "preload": load.preload,
         "batch_bins": load.batch_bins,
-        "state_rows": sum(each.state_rows for each in seen),
+        "keys": sum(each.keys for each in seen),
         "state_bytes": sum(each.state_bytes for each in seen),
-        "final_state_rows": sum(each.final_rows for each in seen),
+        "final_keys": sum(each.final_keys for each in seen),
         "rows": sum(each.results for each in seen),
         **outcome.document(),
     }
