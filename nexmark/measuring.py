@@ -71,6 +71,11 @@ class Load:
         """When events are due."""
         return harness.Schedule(self.rate, self.duration, self.epoch, workers, self.first, self.ticks)
 
+    def outcome(self, seen: Sequence[Seen], warmup: float) -> harness.Outcome:
+        """What the workers saw; a point of the timeline is about a quarter of a second."""
+        window = max(1, round(0.25 / self.epoch)) * round(self.epoch * SECOND) / SECOND
+        return harness.Outcome.of([each.recording for each in seen], warmup=warmup, window=window)
+
     def strategy(self, name: str) -> Strategy:
         """The strategy of that name."""
         if name == "batched":

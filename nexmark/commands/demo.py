@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import dataflow
-from dataflow.harness import Outcome, Provenance, figures_of, plots, write_document, write_report
+from dataflow.harness import Provenance, figures_of, plots, write_document, write_report
 from nexmark.commands.latency import document_of, state_statement
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, number, whole
 from nexmark.config import Config
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     provenance = Provenance(["python", "-m", "nexmark", *sys.argv[1:]])
     print(f"loading {options.keys:,} persons into two workers ...", file=sys.stderr)
     seen = dataflow.execute(main, load, workers=2)
-    outcome = Outcome.of([each.recording for each in seen], warmup=WARM_UP)
+    outcome = load.outcome(seen, WARM_UP)
     title = f"NEXMark Q8, {sum(each.keys for each in seen):,} keys, {load.rate:,.0f} events/s"
     print(f"{title}\n{state_statement(seen)}\n{outcome.summary()}")
     figures = figures_of(outcome, title, provenance.summary())

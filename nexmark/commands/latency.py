@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if load.first:
         print(f"the clock starts at {load.first:,} ns of event time", file=sys.stderr)
     seen = dataflow.execute(main, load, workers=options.workers)
-    outcome = Outcome.of([each.recording for each in seen], warmup=_warm_up(options))
+    outcome = load.outcome(seen, _warm_up(options))
     print(title_of(load))
     print(state_statement(seen))
     print(outcome.summary())
