@@ -6,6 +6,7 @@ is measured, so that growth of tables is not what is measured.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 
 import dataflow
 import megaphone
+from dataflow import harness
 from dataflow.columns import Columns, stateful
 from dataflow.columns.fold import fold
 
@@ -176,3 +178,72 @@ def plain_throughput(dense: bool, domain: int, seconds: float, cores: int = 2) -
         return plain_loop(dense, domain, worker.index, worker.peers, seconds)
 
     return float(sum(dataflow.execute(main, workers=cores)))
+
+
+# Open loop
+
+
+@dataclass(frozen=True)
+class Load:
+    """An open-loop run: so many records a second for so long; each strategy moves bins away, and the next one back."""
+
+    rate: int
+    seconds: float
+    epoch: float = 0.001
+    migrations: tuple[tuple[float, str], ...] = ()  # (when, which strategy)
+    batch: int = 16
+    outstanding: int = 1000
+
+
+def strategy_of(name: str, batch: int) -> Any:
+    """A strategy by its name."""
+    made = {
+        "all-at-once": megaphone.all_at_once(),
+        "fluid": megaphone.fluid(),
+        "batched": megaphone.batched(batch),
+        "matched": megaphone.matched(),
+    }
+    return made[name]
+
+
+def halved(bins: int) -> Any:
+    """Half of worker 0's bins at worker 1, of two: a quarter of the state has moved."""
+    homes = np.arange(bins) % 2
+    homes[np.arange(0, bins, 4)] = 1
+    return homes
+
+
+async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
+    """One worker's recording of an open-loop run, migrations included."""
+    counter = build(worker, setup)
+    first = await load(worker, counter)
+    keys = counter.rng.integers(0, setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
+    ones = np.ones(1 << 16, np.int64)
+    schedule = harness.Schedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
+    episodes = harness.Episodes()
+    todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
+    homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2)) if setup.bins else iter(())
+
+    def send(epoch: int, low: int, high: int) -> None:
+        size = high - low
+        at = low % (len(keys) - len(ones))
+        counter.keys.send(Columns.trusted({"key": keys[at : at + size], "diff": ones[:size]}, size))
+        if worker.index == 0 and counter.controller is not None:
+            if todo and epoch >= todo[0][0] and not counter.controller.busy:
+                _, name = todo.pop(0)
+                counter.controller.migrate(next(homes), strategy_of(name, load_.batch))
+                episodes.begin(name)
+            elif episodes.under_way is not None and not counter.controller.busy:
+                episodes.end()
+
+    inputs = [counter.keys, counter.controller or counter.control]
+    return await harness.drive(
+        worker, schedule, send, counter.probe, inputs=inputs, episodes=episodes, outstanding=load_.outstanding,
+        memory_every=0.05,
+    )  # fmt: skip
+
+
+def measure(setup: Setup, load_: Load, warmup: float = 1.0) -> Any:
+    """The outcome of an open-loop run on two processes. Latency counts from the end of a record's epoch."""
+    recordings = dataflow.execute(open_loop, setup, load_, workers=2)
+    return harness.Outcome.of(recordings, warmup=warmup, since="epoch end")

@@ -29,6 +29,7 @@ from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.clock import Clock
 from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.instance import writing
 from dataflow.notificator import Notificator
 from dataflow.operator import Operator, Step
 from dataflow.progress.graph import Source, Target
@@ -114,6 +115,16 @@ class Context:
                 raise
 
         dataflow.worker.spawn(run, self.name)
+
+    def keep(self, size: int) -> None:
+        """Says that a task of this operator has taken data of that weight (see `dataflow.comm.flow.weigh`) to deal with
+        later, or (less than 0) is done with it. While too much is kept, sources of the dataflow wait."""
+        self._operator.dataflow.keep(size)
+
+    def enter_write(self) -> None:
+        """Says that the current task, and those that it starts, must not wait for room in this dataflow: what is kept
+        waits for them."""
+        writing.set(self._operator.dataflow)
 
     @property
     def dropped(self) -> bool:

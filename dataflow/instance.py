@@ -9,6 +9,7 @@ to do. The seeded scheduler of `dataflow.testing` calls the same pieces in any o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress
-from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError
+from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.operator import Operator
 from dataflow.order import Time
 from dataflow.progress.broadcast import Inbox, Outbox
@@ -30,6 +31,9 @@ from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
     from dataflow.worker import Worker
+
+writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
+"""The dataflow for one of whose sinks the current task writes: that must not wait for room in it."""
 
 
 class Dataflow:
@@ -241,6 +245,22 @@ class Dataflow:
         assert before is None or before.dominates(now), (self.graph.name(self.graph.locations[index]), before, now)
         self._last_frontiers[index] = now
 
+    # Flow control
+
+    async def room(self) -> None:
+        """Waits while too much data is on its way, or waits for this dataflow's sinks. Always a checkpoint."""
+        if writing.get() is self:
+            raise Stuck(
+                f"a sink of dataflow {self.name!r} waits for room in that dataflow, and there may be none before the "
+                "sink has written what it has: send without waiting for room"
+            )
+        await self.worker.wait_until(lambda: self.dropped or self.worker.flow.open_to(self.number))
+
+    def keep(self, size: int) -> None:
+        """A sink has taken data of that weight to write, or has written it (less than 0)."""
+        if not self.dropped:
+            self.worker.kept(self.number, size)
+
     # Messages from and to other workers
 
     def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
@@ -306,6 +326,8 @@ class Dataflow:
             for output in operator.outputs:
                 output.disconnect()
             self._settle_debts(operator)
+        self.worker.flow.forget(self.number)
+        self.worker.make_room()
         self.notify_end()
 
     def notify_end(self) -> None:

@@ -217,6 +217,10 @@ class _Network:
     def poll(self) -> None:
         """The scheduler delivers."""
 
+    def linger(self) -> bool:
+        """The scheduler delivers."""
+        return False
+
     def waiting(self) -> list[Turn]:
         """The lanes on which something could arrive."""
         return [label for label, (_, lane) in self._lanes.items() if lane]

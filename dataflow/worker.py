@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from dataflow.clock import Clock
-from dataflow.comm.flow import DEFAULT_LIMIT, Flow
+from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
 from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure, Progress
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
@@ -110,8 +110,12 @@ class Worker:
 
     async def room(self) -> None:
         """Waits while too much data is on its way between workers. Always a checkpoint."""
+        await self.wait_until(lambda: self.flow.open)
+
+    async def wait_until(self, open: Callable[[], bool]) -> None:
+        """Waits for something that only an end of pressure can bring about. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
-        while not self.flow.open:
+        while not open():
             waiter = Signal()
             self._room_waiters.append(waiter)
             await waiter.wait()
@@ -166,6 +170,11 @@ class Worker:
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Those that are not complete."""
         return tuple(self._dataflows.values())
+
+    @property
+    def awake(self) -> bool:
+        """Whether the pump has been woken, or is at work."""
+        return self._awake
 
     @property
     def busy(self) -> bool:
@@ -256,6 +265,17 @@ class Worker:
             self._failure = error
             self.signal.set()
 
+    def linger(self) -> bool:
+        """For a main that is about to wait: looks for messages for a moment; whether some came. Not while simulated."""
+        if not self._pumped or self._stepping or self._failed or self.transport is None or self.busy:
+            return False
+        try:
+            return self.transport.linger()
+        except Exception as error:  # see turn_for_main
+            self._failure = error
+            self.signal.set()
+            return False
+
     def flush_transport(self) -> None:
         """Lets go of what was sent, before the turn is over: others can start on it."""
         assert self.transport is not None
@@ -278,8 +298,10 @@ class Worker:
         elif isinstance(message, Consumed):
             self._flow_changed(self.flow.acknowledged(self.index, message.size))
         elif isinstance(message, Pressure):
-            self.flow.pressed(message.sender, message.on)
-            self._flow_changed(None)
+            if message.dataflow not in self._ended:
+                self.flow.pressed(message.sender, message.on, message.dataflow)
+            if not message.on:
+                self.make_room()
         elif isinstance(message, Goodbye):
             raise ProtocolError(f"worker {message.sender} said goodbye, which concerns its link alone")
         else:
@@ -297,8 +319,11 @@ class Worker:
 
     def send_data(self, to: int, data: Data) -> None:
         """Sends data to another worker, and weighs it."""
-        self.send(to, data)
-        self._flow_changed(self.flow.sent(self.index, data.size))
+        assert self.transport is not None
+        self.transport.send(to, data)
+        pressure = self.flow.sent(self.index, data.size)
+        if pressure is not None:
+            self._flow_changed(pressure)
         self.wake()  # or nobody would flush it, if main sends and nothing stays here
 
     def took(self, sender: int, size: int) -> None:
@@ -307,14 +332,24 @@ class Worker:
         if acknowledge:
             self.send(sender, Consumed(self.index, acknowledge))
 
-    def _flow_changed(self, pressure: bool | None) -> None:
-        """Tells all that this worker is under pressure (or no longer is), and lets sources go on if nobody is."""
+    def kept(self, dataflow: int, size: int) -> None:
+        """A sink of a dataflow's has taken data to write, or has written it (less than 0)."""
+        self._flow_changed(self.flow.kept(self.index, dataflow, size), dataflow)
+
+    def _flow_changed(self, pressure: bool | None, why: int = ON_ITS_WAY) -> None:
+        """Tells all that this worker is under pressure (or no longer is), and lets sources look whether they may go
+        on."""
         if pressure is not None:
-            self.broadcast(Pressure(self.index, pressure))
-        if self._room_waiters and self.flow.open:
-            waiters, self._room_waiters = self._room_waiters, []
-            for waiter in waiters:
-                waiter.set()
+            self.broadcast(Pressure(self.index, pressure, why))
+            self.wake()  # or nobody would flush that
+            if not pressure:
+                self.make_room()
+
+    def make_room(self) -> None:
+        """Some pressure has ended: whoever waits for room looks again."""
+        waiters, self._room_waiters = self._room_waiters, []
+        for waiter in waiters:
+            waiter.set()
 
     def retire(self) -> None:
         """Forgets dataflows that are complete, and wakes whoever waits for that."""

@@ -95,7 +95,7 @@ class ColumnHost(Host):
 
     def _counted(self) -> tuple[Any, Any]:
         sizes = sum(part.segments.sizes for part in self._keyed.movable)
-        return self._keyed.table.meta[:, RECORDS], sizes
+        return self._keyed.table.meta[:, RECORDS].astype(np.int64), sizes
 
 
 def folded(

@@ -89,7 +89,7 @@ class Reporter:
             return
         now = self._clock.now()
         counted, sizes = self._counter()
-        records = counted - self._before
+        records = (counted - self._before) & 0xFFFFFFFF  # tables count in 32 bits, which may come round
         total = int(records.sum())
         bins = np.flatnonzero((records > 0) | (sizes > 0))
         shares = records[bins] * (self._spent / total if total else 0.0)

@@ -1,40 +1,36 @@
-"""What several parts of the test suite share."""
+"""What all tests share: one Spark session, started when a test first asks for it, after everything that forks."""
 
-import os
-import sys
+from __future__ import annotations
+
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The one Spark session of a test run: its start is most of what a small job costs."""
+if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    folder: Path = tmp_path_factory.mktemp("spark")
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a test run is over before the JVM's second compiler pays
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", java)
-        .config("spark.driver.memory", "1g")
-        .config("spark.local.dir", str(folder))
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    # Tests run each query once, on a few rows: compiling them is most of what they would cost.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two cores of this machine, with the Python of the tests and few partitions."""
+    from planners.spark import session
+
+    started = session.start("local[2]", SETTINGS)
+    yield started
+    started.stop()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

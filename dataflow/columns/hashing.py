@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
+from dataflow.columns.arrow import part as part_of
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column, Columns
+
+WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
+_OUT, _OWNERS, _COUNTS = types.uint64[::1], types.uint32[::1], types.int64[::1]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -49,21 +53,21 @@ def unmix(hashed: Any) -> Any:
     return word - _GOLDEN
 
 
-@njit("void(uint64[::1], uint64[::1])", cache=True)
+@njit(types.void(WORDS, _OUT), cache=True)
 def mix_all(keys: Any, hashes: Any) -> None:
     """The hash of each key."""
     for i in range(keys.size):
         hashes[i] = mix(keys[i])
 
 
-@njit("void(uint64[::1], uint64[::1])", cache=True)
+@njit(types.void(WORDS, _OUT), cache=True)
 def unmix_all(hashes: Any, keys: Any) -> None:
     """The key of each hash."""
     for i in range(hashes.size):
         keys[i] = unmix(hashes[i])
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], uint32[::1], int64[::1])", cache=True, nogil=True)
+@njit(types.void(WORDS, types.uint64, _OWNERS, _OWNERS, _COUNTS), cache=True, nogil=True)
 def route_hashed(keys: Any, shift: Any, owners: Any, to: Any, counts: Any) -> None:
     """The owner of each key's bin, and how many keys each owner gets."""
     for i in range(keys.size):
@@ -72,7 +76,7 @@ def route_hashed(keys: Any, shift: Any, owners: Any, to: Any, counts: Any) -> No
         counts[owner] += 1
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], uint32[::1], int64[::1])", cache=True, nogil=True)
+@njit(types.void(WORDS, types.uint64, _OWNERS, _OWNERS, _COUNTS), cache=True, nogil=True)
 def route_dense(keys: Any, mask: Any, owners: Any, to: Any, counts: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
     for i in range(keys.size):
@@ -81,7 +85,7 @@ def route_dense(keys: Any, mask: Any, owners: Any, to: Any, counts: Any) -> None
         counts[owner] += 1
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], int64[::1])", cache=True, nogil=True)
+@njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS), cache=True, nogil=True)
 def route_modulo(keys: Any, peers: Any, to: Any, counts: Any) -> None:
     """The worker of each key for a plain exchange: the upper half of its hash, scaled."""
     for i in range(keys.size):
@@ -90,7 +94,14 @@ def route_modulo(keys: Any, peers: Any, to: Any, counts: Any) -> None:
         counts[owner] += 1
 
 
-@njit(cache=True, nogil=True)
+_WIDTHS: dict[int, Any] = {1: types.uint8, 2: types.uint16, 4: types.uint32, 8: types.uint64}
+
+
+@njit(
+    [types.void(types.Array(w, 1, "C", readonly=True), _OWNERS, _COUNTS, w[::1]) for w in _WIDTHS.values()],
+    cache=True,
+    nogil=True,
+)
 def scatter(values: Any, to: Any, places: Any, out: Any) -> None:
     """Writes each value to the next place of its owner."""
     for i in range(values.size):
@@ -102,12 +113,17 @@ def scatter(values: Any, to: Any, places: Any, out: Any) -> None:
 def as_words(column: Column, name: str) -> Array:
     """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iubmM":
-        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
-        return np.ascontiguousarray(wide).view(np.uint64)
+        return words_of(column)
     raise TypeError(
         f"column {name!r} cannot be a key: it holds {type_name(column)}, and keys of columns "
         "are integers, booleans or dates. Encode it as integers first, or use rows"
     )
+
+
+def words_of(column: Array) -> Array:
+    """Integers, booleans or dates as 64-bit words that compiled code can read."""
+    plain = column.dtype.itemsize == 8 and column.dtype.isnative
+    return np.require(column if plain else column.astype(np.int64), requirements=["C", "A"]).view(np.uint64)
 
 
 def scatter_columns(batch: Columns, to: Array, counts: Array) -> list[Columns]:
@@ -121,9 +137,10 @@ def scatter_columns(batch: Columns, to: Array, counts: Array) -> list[Columns]:
     parts: list[dict[str, Any]] = [{} for _ in counts]
     cuts = list(zip(starts.tolist(), ends.tolist(), strict=True))
     for name, column in batch.columns.items():
-        if isinstance(column, np.ndarray):
-            out = np.empty_like(column)
-            scatter(_words_of(column), to, starts.copy(), _words_of(out))
+        if isinstance(column, np.ndarray) and column.dtype.itemsize in _WIDTHS:
+            out = np.empty(len(column), column.dtype)
+            width = f"u{column.dtype.itemsize}"
+            scatter(np.require(column, requirements=["C", "A"]).view(width), to, starts.copy(), out.view(width))
             for part, (start, end) in zip(parts, cuts, strict=True):
                 part[name] = out[start:end]
         else:
@@ -131,12 +148,5 @@ def scatter_columns(batch: Columns, to: Array, counts: Array) -> list[Columns]:
                 order = np.argsort(to, kind="stable")
             moved = column.take(order)
             for part, (start, end) in zip(parts, cuts, strict=True):
-                part[name] = moved.slice(start, end - start)
+                part[name] = part_of(moved, start, end - start)
     return [Columns.trusted(part, int(end - start)) for part, (start, end) in zip(parts, cuts, strict=True)]
-
-
-def _words_of(column: Array) -> Array:
-    """As unsigned integers of the same width, so that few kinds of kernels are compiled."""
-    if column.dtype.kind in ("i", "u", "f", "b", "m", "M") and column.dtype.itemsize in (1, 2, 4, 8):
-        return np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
-    return np.ascontiguousarray(column)

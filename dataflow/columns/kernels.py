@@ -21,7 +21,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dataflow.columns.hashing import mix
+from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
@@ -34,6 +34,7 @@ TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0 = np.uint64(0)
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
 
 
@@ -208,7 +209,7 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 @njit
 def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """Hashes a block of keys and has their rows fetched: by the time they are used they are near."""
+    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near."""
     flat = meta.reshape(-1)
     for i in range(start, end):
         hashed = mix(keys[i])
@@ -221,16 +222,42 @@ def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, star
 
 
 @njit
+def find_block(words: Any, meta: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """The rows of a block of hashes, -1 for those that are not there; whether all are."""
+    missing = False
+    for i in range(count):
+        hashed = tags[i]
+        row = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+        rows[i] = row
+        missing |= row < 0
+    return not missing
+
+
+@njit
+def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
+    """Makes what `find_block` did not find, and finds all again, since rows may have moved; whether there was room.
+
+    Apart from the search because it is rare, and a loop that might call it was measured to be twice as slow.
+    """
+    for i in range(count):
+        hashed = tags[i]
+        if find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP) < 0:
+            return False
+    return find_block(words, meta, stride, shift, tags, count, rows)
+
+
+@njit
 def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
     """The same where a key is its own place: bin = key mod bins, position = key div bins."""
-    bins = np.uint64(meta.shape[0])
+    mask = np.uint64(meta.shape[0] - 1)
+    flat = meta.reshape(-1)
     for i in range(start, end):
-        key = keys[i]
-        bin = np.int64(key & (bins - np.uint64(1)))
-        _fetch_row(words, (meta[bin, FIRST] + np.int64(key >> shift)) * stride)
+        _fetch_row(flat, np.int64(keys[i] & mask) * META)
+    for i in range(start, end):
+        _fetch_row(words, (meta[np.int64(keys[i] & mask), FIRST] + np.int64(keys[i] >> shift)) * stride)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
 def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after."""
     for i in range(keys.size):
@@ -245,7 +272,7 @@ def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any,
     return 0
 
 
-@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
 def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> None:
     """The row of each key, -1 for those that are not there."""
     for i in range(keys.size):
@@ -253,7 +280,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -268,7 +295,7 @@ def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: 
     return found
 
 
-@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1])", cache=True)
+@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS), cache=True)
 def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> None:
     """Forgets keys; those that are not there do no harm."""
     for i in range(keys.size):
@@ -279,15 +306,19 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64)", cache=True)
-def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any) -> Any:
+@njit(
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint8[::1]),
+    cache=True,
+)
+def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
     """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
     mask = np.uint64(meta.shape[0] - 1)
     for i in range(keys.size):
         if keys[i] >= domain:
             return i
         bin = np.int64(keys[i] & mask)
-        if meta[bin, ROOM] == 0:
+        if not made[bin]:  # a byte per bin stays in the cache, where meta would not
+            made[bin] = 1
             number = size_for(each)
             first = allocate(words, ctl, stride, number, True)
             if first < 0:
@@ -310,7 +341,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 

@@ -154,10 +154,19 @@ class DenseTable(Table):
         self.domain = domain
         self.shift = bins.bit_length() - 1
         self._each = -(-domain // bins)  # keys of a bin
+        self._made: Array = np.zeros(bins, np.uint8)  # invariant: which bins have a segment
+
+    def departed(self, bin: int) -> None:
+        self._made[bin] = 0
+
+    def arrived(self, bin: int) -> None:
+        self._made[bin] = 1
 
     def check(self, keys: Array) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""
-        outside = kernels.make_dense(self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each)
+        outside = kernels.make_dense(
+            self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each, self._made
+        )
         if outside == kernels.FULL:
             raise self.full()
         if outside >= 0:

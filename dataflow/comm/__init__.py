@@ -1,5 +1,8 @@
-"""How workers reach each other. One interface, `Transport`; so far one implementation, for workers of one process.
+"""How workers reach each other. One interface, `Transport`, with an implementation for one process and one for several.
 
 - `messages`: what workers say to each other.
-- `transport`: the interface, and `InProcess`.
+- `transport`: the interface, `InProcess` and `Linked`.
+- `link`: one connection to one other worker; `pipes`: the bytes under it; `patience`: when to look before sleeping.
+- `wire`, `rows`: messages and rows as bytes; `frames`: bytes in units that can be checked; `pool`: memory for them.
+- `handshake`: proofs before anything else is said; `flow`: how much may be on its way.
 """

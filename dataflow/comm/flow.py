@@ -4,6 +4,9 @@ Every worker weighs what it sends to others, and is told when their operators ha
 not taken is *on its way*. While that is more than the limit the worker is *under pressure*; it says so to all, and
 sources on all workers wait until nobody is under pressure any more.
 
+What has been taken may still have to wait, for an asynchronous sink to write it. That is weighed where it waits, per
+dataflow, and makes sources of that dataflow wait in the same way.
+
 Only sources wait. Operators, progress, control and state never do. So there is no cycle of waiting: sources wait for
 operators to take what is queued, and operators wait for nobody. What is on its way for one worker is at most the
 limit, and what its sources and operators send between crossing it and the sources' noticing.
@@ -15,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 DEFAULT_LIMIT = 64 << 20
+ON_ITS_WAY = -1  # in the place of a dataflow's number: pressure that concerns them all
 _OBJECT = 32  # what a small object weighs: a guess, as good as any
 ROW = 2 * _OBJECT  # what a row weighs that is a small object itself
 _SAMPLE = 4  # rows of a batch that are looked at
@@ -35,8 +39,10 @@ def weigh(batch: Any) -> int:
 
 def _weigh_row(row: Any) -> int:
     """Itself and what it holds directly."""
+    if type(row) is int:
+        return ROW
     parts = row if isinstance(row, list | tuple) else (row,)
-    texts = sum(len(part) for part in parts[:16] if isinstance(part, str | bytes))
+    texts = sum([len(part) for part in parts[:16] if isinstance(part, str | bytes)])
     return _OBJECT * (1 + len(parts)) + texts
 
 
@@ -53,27 +59,43 @@ class Flow:
         # where the pressure ends, or a sender could wait for an acknowledgement that never comes.
         self._grain = max(1, limit // (4 * peers))
         self._taken: dict[int, int] = {}  # by sender, what was taken and not yet acknowledged
-        self._pressing: set[int] = set()  # the workers that are under pressure
+        self._kept: dict[int, int] = {}  # by dataflow, what waits here to be written
+        self._pressing: set[tuple[int, int]] = set()  # (worker, dataflow or ON_ITS_WAY): who is under pressure, by what
 
     @property
     def open(self) -> bool:
-        """Whether sources may go on."""
-        return not self._pressing
+        """Whether nobody has too much data on its way."""
+        return not any(why == ON_ITS_WAY for _, why in self._pressing)
+
+    def open_to(self, dataflow: int) -> bool:
+        """Whether sources of a dataflow may go on. Other dataflows' sinks do not matter: one may wait for us."""
+        return not any(why in (ON_ITS_WAY, dataflow) for _, why in self._pressing)
 
     def sent(self, me: int, size: int) -> bool | None:
         """Data was sent. True if that puts this worker, `me`, under pressure, which it must say to all."""
         self.on_its_way += size
         self.most = max(self.most, self.on_its_way)
-        if self.on_its_way > self.limit and me not in self._pressing:
-            self._pressing.add(me)
-            return True
-        return None
+        return self._changed(me, ON_ITS_WAY, self.on_its_way)
 
     def acknowledged(self, me: int, size: int) -> bool | None:
         """Data of this worker's was taken. False if that ends its pressure, which it must say to all."""
         self.on_its_way -= size
-        if self.on_its_way <= self.limit // 2 and me in self._pressing:
-            self._pressing.discard(me)
+        return self._changed(me, ON_ITS_WAY, self.on_its_way)
+
+    def kept(self, me: int, dataflow: int, size: int) -> bool | None:
+        """A sink here has taken that much to write, or has written it (less than 0). Returns as the two above do."""
+        total = self._kept.pop(dataflow, 0) + size
+        if total:
+            self._kept[dataflow] = total
+        return self._changed(me, dataflow, total)
+
+    def _changed(self, me: int, why: int, total: int) -> bool | None:
+        pressing = (me, why) in self._pressing
+        if total > self.limit and not pressing:
+            self._pressing.add((me, why))
+            return True
+        if pressing and total <= self.limit // 2:
+            self._pressing.discard((me, why))
             return False
         return None
 
@@ -86,9 +108,14 @@ class Flow:
         self._taken.pop(sender, None)
         return total
 
-    def pressed(self, sender: int, on: bool) -> None:
+    def pressed(self, sender: int, on: bool, why: int = ON_ITS_WAY) -> None:
         """Another worker says that it is, or no longer is, under pressure."""
         if on:
-            self._pressing.add(sender)
+            self._pressing.add((sender, why))
         else:
-            self._pressing.discard(sender)
+            self._pressing.discard((sender, why))
+
+    def forget(self, dataflow: int) -> None:
+        """A dataflow was dropped: nobody will write what its sinks have taken."""
+        self._kept.pop(dataflow, None)
+        self._pressing = {(worker, why) for worker, why in self._pressing if why != dataflow}

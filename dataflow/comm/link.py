@@ -29,6 +29,7 @@ class Link:
     def __init__(self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None) -> None:
         self.peer = peer
         self.said_goodbye = False  # by the peer
+        self.pollable = pipe.pollable
         self._pipe = pipe
         self._encoder = FrameEncoder(keys.sending, limits)
         self._decoder = FrameDecoder(keys.receiving, limits)
@@ -136,7 +137,6 @@ class Link:
                 raise PeerLost(self.peer)
             messages = self._decode(count)
             if messages:
-                self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
                 receive(messages)
 
     def read_now(self) -> list[AnyMessage]:
@@ -145,9 +145,7 @@ class Link:
             count = self._pipe.try_receive_into(self._decoder.buffer())
         except OSError:
             return []
-        messages = self._decode(count) if count else []
-        self.said_goodbye |= any(isinstance(message, Goodbye) for message in messages)
-        return messages
+        return self._decode(count) if count else []
 
     def _decode(self, count: int) -> list[AnyMessage]:
         """The messages that so many more bytes complete; FrameError names the peer."""
@@ -158,6 +156,9 @@ class Link:
         messages: list[AnyMessage] = []
         while (frame := self._decoder.take()) is not None:
             messages += decode_messages(frame, self.peer)
+        for message in messages:
+            if type(message) is Goodbye:
+                self.said_goodbye = True
         return messages
 
     async def _receive(self, decoder: FrameDecoder) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dataflow.channels.pact import Batch
+from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.order import Time
 from dataflow.progress.broadcast import ProgressBatch
 
@@ -71,11 +72,12 @@ class Consumed:
 
 @dataclass(slots=True)
 class Pressure:
-    """More (or no longer more) data of the sender's is on its way than may be: sources everywhere should wait (or go
-    on)."""
+    """More (or no longer more) data of the sender's is on its way than may be, or waits for its sinks: sources
+    everywhere should wait (or go on). `dataflow` is the one whose sinks it is, or ON_ITS_WAY (see flow)."""
 
     sender: int
     on: bool
+    dataflow: int = ON_ITS_WAY
 
 
 @dataclass(slots=True)

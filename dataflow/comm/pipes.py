@@ -15,6 +15,8 @@ _MOST_PIECES = 64  # in one call of sendmsg; the system's limit is larger
 class Pipe(Protocol):
     """A connected byte stream."""
 
+    pollable: bool  # whether `try_receive_into` can receive anything
+
     def try_send(self, pieces: Sequence[Piece]) -> int:
         """Sends what can be sent without waiting; how many bytes that were. Raises OSError if the peer is gone."""
 
@@ -36,6 +38,8 @@ class Pipe(Protocol):
 
 class SocketPipe:
     """A socket. Sends and receives in place: between the kernel and the caller's memory nothing is copied."""
+
+    pollable = True
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -81,6 +85,8 @@ class SocketPipe:
 
 class StreamPipe:
     """Any trio stream, in practice TLS, which encrypts a copy of what it sends and so cannot work in place."""
+
+    pollable = False
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream

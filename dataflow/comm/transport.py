@@ -7,17 +7,22 @@ conformance suite runs on all.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from dataflow.comm.link import Link
 from dataflow.comm.messages import AnyMessage, Goodbye
+from dataflow.comm.patience import LONGEST, Patience
 from dataflow.signal import Signal
 
 if TYPE_CHECKING:
     from dataflow.worker import Worker
+
+_AT_ONCE = 16  # answers that a reading task looks for before it lets others have their turn
 
 
 class Transport(Protocol):
@@ -37,6 +42,9 @@ class Transport(Protocol):
     def poll(self) -> None:
         """Receives what has arrived already, for somebody who is about to wait for it."""
 
+    def linger(self) -> bool:
+        """Looks for messages for a moment, if they may be worth it; whether some were received."""
+
 
 class InProcess:
     """Workers of one trio loop: a message is put into the receiver's mailbox as it is, without copying."""
@@ -54,15 +62,21 @@ class InProcess:
     def poll(self) -> None:
         """What has arrived is in the mailbox."""
 
+    def linger(self) -> bool:
+        """There is nothing to look for: whoever sends is in this loop."""
+        return False
+
 
 class Linked:
     """One link to each other worker."""
 
-    def __init__(self, worker: Worker, links: Mapping[int, Link]) -> None:
+    def __init__(self, worker: Worker, links: Mapping[int, Link], patience: Patience | None = None) -> None:
+        """`patience` decides when to look for messages before sleeping; without it, never."""
         self._worker = worker
         self._links = dict(links)
         self._farewell = Signal()
         self._posted = False  # whether anything was sent since the last flush
+        self._patience = patience if any(link.pollable for link in links.values()) else None
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Queues a message for worker `to`."""
@@ -78,10 +92,37 @@ class Linked:
 
     def poll(self) -> None:
         """Receives what has arrived already: on a busy machine the answer to what was just sent."""
+        self._look()
+
+    def linger(self) -> bool:
+        """Looks for messages until they come, or patience ends, or somebody else in this loop could do something."""
+        patience = self._patience
+        if patience is None:
+            return False
+        if not patience.begin(perf_counter()) or not self._alone():
+            return False
+        until = patience.look()
+        while not self._look():
+            if perf_counter() >= until:
+                patience.in_vain()
+                return False
+            os.sched_yield()  # others who share this core come first
+        return True
+
+    def _alone(self) -> bool:
+        """Whether nothing else in this loop wants to run now: no task (but a pump that was woken), no timer."""
+        loop = trio.lowlevel.current_statistics()
+        return loop.tasks_runnable <= self._worker.awake and loop.seconds_to_next_deadline > LONGEST
+
+    def _look(self) -> bool:
+        """Receives what has arrived; whether there was anything."""
+        found = False
         for link in self._links.values():
             messages = link.read_now()
             if messages:
-                self._receive(messages)
+                self._take(messages)
+                found = True
+        return found
 
     def start(self, nursery: trio.Nursery) -> None:
         """Starts the tasks of all links. What they raise ends the worker."""
@@ -94,6 +135,15 @@ class Linked:
         self._farewell.set()
 
     def _receive(self, messages: list[AnyMessage]) -> None:
+        """A reading task has received messages; others may follow at once."""
+        self._take(messages)
+        for _ in range(_AT_ONCE):
+            if not self.linger():
+                break
+
+    def _take(self, messages: list[AnyMessage]) -> None:
+        if self._patience is not None:
+            self._patience.arrived(perf_counter())
         worker = self._worker
         for message in messages:
             if isinstance(message, Goodbye):

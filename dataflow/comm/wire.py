@@ -139,7 +139,7 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Dropped: lambda m, _: [3, m.dataflow],
     Finished: lambda m, _: [4, m.dataflows],
     Consumed: lambda m, _: [5, m.size],
-    Pressure: lambda m, _: [6, m.on],
+    Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
 }
 
@@ -150,6 +150,6 @@ _DECODERS: dict[int, Callable[..., AnyMessage]] = {
     3: lambda sender, _, dataflow: Dropped(sender, _integer(dataflow)),
     4: lambda sender, _, dataflows: Finished(sender, _integer(dataflows)),
     5: lambda sender, _, size: Consumed(sender, _integer(size)),
-    6: lambda sender, _, on: Pressure(sender, bool(on)),
+    6: lambda sender, _, on, dataflow: Pressure(sender, bool(on), _integer(dataflow)),
     7: lambda sender, _: Goodbye(sender),
 }

@@ -17,6 +17,7 @@ import trio
 
 from dataflow.comm.handshake import Keys
 from dataflow.comm.link import Link
+from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
 from dataflow.errors import PeerLost
@@ -44,6 +45,7 @@ class Assignment:
     parent: int
     debug: bool
     limit: int
+    crowded: bool  # whether there are more workers than processors on this host
 
 
 def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None:
@@ -116,7 +118,8 @@ async def _run(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> byt
 async def _work(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> bytes:
     links = await assignment.connect()
     worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit)
-    transport = Linked(worker, links)
+    # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
+    transport = Linked(worker, links, None if assignment.crowded else Patience())
     worker.transport = transport
     try:
         async with worker.running() as nursery:

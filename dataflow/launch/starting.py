@@ -53,7 +53,10 @@ def fork_workers(
                 control = controls[index][1]
                 _close_others(controls, outputs, pairs, index)
                 debug, limit = settings.debug, settings.limit
-                run_child(Assignment(index, peers, connect, control, out, err, parent, debug, limit), main, args)
+                crowded = len(workers) > _processors()
+                run_child(
+                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded), main, args
+                )
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]
             streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
@@ -61,6 +64,11 @@ def fork_workers(
     finally:
         _close_theirs(controls, outputs, pairs, {process.index for process in processes})
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _close_theirs(

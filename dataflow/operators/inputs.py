@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def to_batch(records: Any) -> Batch:
     """A batch: columns from a mapping of names to arrays or from a frame; else rows, in a list of their own, so that
     whoever sent them may go on using theirs. (Arrays are not copied: leave alone what you have sent.)"""
+    if type(records) is list:  # nearly always: the questions below take longer than the copy
+        return records[:]
     if isinstance(records, Columns):
         return records
     if isinstance(records, Mapping) or hasattr(records, "__arrow_c_stream__"):
@@ -67,8 +69,9 @@ class _Entry:
             self._capability.drop()
 
     async def room(self) -> None:
-        """Waits while too much data is on its way between workers: for a main that would otherwise send on and on."""
-        await self._dataflow.worker.room()
+        """Waits while too much data is on its way or waits to be written: for a main that would otherwise send on and
+        on."""
+        await self._dataflow.room()
 
     def _require_open(self, verb: str) -> None:
         self._dataflow.require_alive()

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 import trio
 
+_AT_ONCE = 16  # messages that somebody looks for before letting others have their turn
+
 
 class Probe:
     """Looks at the frontier of a stream: the times at which records may still appear on it, on any worker.
@@ -50,9 +52,7 @@ class Probe:
         """Waits until `time` can no longer appear. Always a checkpoint."""
         time = self._domain.normal(time)
         self._dataflow.require_alive()
-        if not self.passed(time):
-            self._dataflow.worker.turn_before_waiting()  # what was just sent may be all that is missing
-        if self.passed(time):
+        if self._passes_soon(time):
             await trio.lowlevel.checkpoint()
             return
         entry = (time, Signal())
@@ -63,6 +63,20 @@ class Probe:
             self._waiting.remove(entry)
         if not self.passed(time):
             self._dataflow.require_alive()
+
+    def _passes_soon(self, time: Time) -> bool:
+        """Whether `time` is past, after what can be done without waiting: what was just sent may be all that is
+        missing, and the answer to it may be a moment away."""
+        if self.passed(time):
+            return True
+        worker = self._dataflow.worker
+        worker.turn_before_waiting()
+        for _ in range(_AT_ONCE):
+            if self.passed(time):
+                return True
+            if not worker.linger():
+                return False
+        return self.passed(time)
 
     async def wait_done(self) -> None:
         """Waits until nothing can appear any more."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dataflow.builder import Context, unary
 from dataflow.capability import Capability
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
 from dataflow.order import Time
 from dataflow.signal import Signal
@@ -40,41 +41,36 @@ def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "si
     return unary(stream, name, lambda _: step)
 
 
-_AHEAD = 8  # batches that an asynchronous sink takes before they are written
-
-
 class _AsyncSink:
-    """A queue between the operator, which must not wait, and a task, which may."""
+    """A queue between the operator, which must not wait, and a task, which may. What is in it is weighed, and slows the
+    sources down."""
 
     def __init__(self, context: Context, write: Callable[[Time, Any], Any]) -> None:
         self._write = write
         self._context = context
-        self._queue: deque[tuple[Capability, Any]] = deque()
+        self._queue: deque[tuple[Capability, Any, int]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
 
     def step(self, input: InputPort, output: OutputPort) -> None:
-        """Queues what has arrived, each batch with the capability that keeps its time open.
-
-        Only a few: what is left with the input counts as not taken, and slows the sources down.
-        """
-        if len(self._queue) < _AHEAD:
-            for message, batch in input:
-                self._queue.append((message.retain(), batch))
-                if len(self._queue) == _AHEAD:
-                    break
+        """Queues what has arrived, each batch with the capability that keeps its time open."""
+        for message, batch in input:
+            size = weigh(batch)
+            self._queue.append((message.retain(), batch, size))
+            self._context.keep(size)
         if self._queue:
             self._signal.set()
 
     async def _run(self) -> None:
+        self._context.enter_write()
         while True:
             await self._signal.wait()
             while self._queue and not self._context.dropped:
-                capability, batch = self._queue.popleft()
+                capability, batch, size = self._queue.popleft()
                 try:
                     await self._write(capability.time, batch)
                 except Exception as error:
                     error.add_note(f"writing a batch at {capability.time!r}")
                     raise
+                self._context.keep(-size)
                 capability.drop()
-                self._context.activate()

@@ -182,7 +182,7 @@ class _Source:
                 await self._pace(start, slot)
                 slot += 1
                 self._sent.append(time)
-            await self._dataflow.worker.room()
+            await self._dataflow.room()
             if self._dataflow.dropped:
                 return
             self._output.give(self._capability, epoch.records)

@@ -19,6 +19,7 @@ import trio
 from dataflow.comm.handshake import Identity, Keys, cluster_digest
 from dataflow.comm.link import Link
 from dataflow.comm.messages import AnyMessage
+from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import InProcess, Linked, Transport
 from dataflow.launch.child import direction_key
@@ -85,13 +86,14 @@ class _Worker:
 
     def __init__(self, end: End) -> None:
         self.index = end.index
+        self.awake = False  # there is no pump
         self.receive = end.deliver
         self.turn = end.turn
 
 
-async def _play(end: End, links: Mapping[int, Link], script: Script) -> None:
+async def _play(end: End, links: Mapping[int, Link], script: Script, patience: Patience | None = None) -> None:
     """Runs a script over links, says goodbye as workers do, and closes."""
-    transport = Linked(_Worker(end), links)  # type: ignore[arg-type]
+    transport = Linked(_Worker(end), links, patience)  # type: ignore[arg-type]
     end.transport = transport
     try:
         with trio.fail_after(HANG):
@@ -149,7 +151,7 @@ def tcp(script: Script, peers: int, tls: Tls | None = None) -> None:
 # ----------------------------------------------------------------------------------------------------------- processes
 
 
-def processes(script: Script, peers: int) -> None:
+def processes(script: Script, peers: int, patience: Patience | None = None) -> None:
     """Forked processes with socket pairs."""
     pairs = _pairs(peers)
 
@@ -157,9 +159,14 @@ def processes(script: Script, peers: int) -> None:
         for (owner, _), sock in pairs.items():
             if owner != index:
                 sock.close()
-        await _play(End(index, peers), _links(pairs, index), script)
+        await _play(End(index, peers), _links(pairs, index), script, patience)
 
     _fork(member, peers, pairs)
+
+
+def lingering(script: Script, peers: int) -> None:
+    """The same, and each looks for more after whatever arrives, however often that was in vain."""
+    processes(script, peers, Patience(few=0))
 
 
 def tcp_processes(script: Script, peers: int, tls: Tls | None = None) -> None:
@@ -181,6 +188,7 @@ RIGS: dict[str, Rig] = {
     "in one process": in_process,
     "socket pairs": socket_pairs,
     "processes": processes,
+    "processes that linger": lingering,
     "TCP": tcp,
     "TCP between processes": tcp_processes,
     "TLS between processes": tls,

@@ -120,3 +120,10 @@ def test_a_refusal_names_the_value_and_is_not_a_book() -> None:
     with pytest.raises(TypeError, match="cannot be sent") as caught:
         encode_rows([type("Long", (), {"__repr__": lambda _: "x" * 10_000})()])
     assert len(str(caught.value)) < 1000
+
+
+def test_the_judge_tells_sets_and_dictionaries_apart() -> None:
+    nan = float("nan")
+    assert same({nan: 1}, {float("nan"): 1}) and same({nan, 1}, {1, float("nan")})
+    assert not same({nan: 1}, {nan: 2}) and not same({1: 2, 3: 4}, {3: 4, 1: 2})
+    assert not same({nan, 1}, {nan}) and not same({1}, {1.0}) and not same({nan, 1}, {nan, 2})

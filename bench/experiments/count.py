@@ -1,0 +1,94 @@
+"""Hash count and key count (sections 5.2 and 5.3), beside the best plain loop that numpy and numba allow."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from bench.counting import Load, Setup, measure, plain_throughput, throughput
+from bench.registry import benchmark
+from bench.run import Run
+
+MILLION = 1_000_000
+QUANTILES = {".5": 0.5, ".9": 0.9, ".99": 0.99, ".9999": 0.9999, "max": 1.0}
+
+
+@benchmark("count", "hash count and key count on two processes: all of count-throughput, -overhead, -open and -migrate")
+def count(run: Run) -> None:
+    for part in (throughputs, overhead, open_loop, migrate):
+        part(run)
+
+
+@benchmark("count-throughput", "counting, migratable, against the best plain loop without an engine")
+def throughputs(run: Run) -> None:
+    domain = 2 * MILLION if run.quick else 16 * MILLION
+    seconds, repeats = (1.0, 1) if run.quick else (3.0, 3)
+    for dense, aim in ((False, 12), (True, 25)):
+        kind = "dense" if dense else "hashed"
+        pairs = []
+        for _ in run.each(f"{kind} keys", range(repeats)):
+            pairs.append((throughput(Setup(domain, 4096, dense), seconds), plain_throughput(dense, domain, seconds)))
+        engine, plain = (median(column) for column in zip(*pairs, strict=True))
+        label = f"{domain // MILLION} M {kind} keys, 2^12 bins (aim: {aim} M/s, half of the plain loop)"
+        run.report(label, engine / MILLION, "M records/s", baseline=plain / MILLION)
+
+
+@benchmark("count-overhead", "counting, migratable against native (a plain exchange and a table), by number of bins")
+def overhead(run: Run) -> None:
+    domain = 2 * MILLION if run.quick else 16 * MILLION
+    seconds, repeats = (1.0, 1) if run.quick else (2.0, 3)
+    powers = (4, 12, 20) if run.quick else range(4, 21, 4)
+    for dense in (False, True):
+        kind = "dense" if dense else "hashed"
+        for power in run.each(f"{kind} keys, numbers of bins", list(powers)):
+            pairs = []
+            for _ in range(repeats):
+                native = throughput(Setup(domain, 0, dense), seconds)
+                pairs.append(native / throughput(Setup(domain, 1 << power, dense), seconds))
+            run.report(f"{kind}, 2^{power} bins: time over native's (aim: 1.1)", median(pairs), "times", baseline=1.0)
+
+
+@benchmark("count-open", "open loop, one-millisecond epochs, 2^12 bins: latency at 1 and 4 million records a second")
+def open_loop(run: Run) -> None:
+    domain = 2 * MILLION if run.quick else 16 * MILLION
+    seconds = 5.0 if run.quick else 15.0
+    for dense in (False, True):
+        for rate in run.each("dense keys, rates" if dense else "hashed keys, rates", [MILLION, 4 * MILLION]):
+            outcome = measure(Setup(domain, 4096, dense), Load(rate, seconds))
+            kind = "dense" if dense else "hashed"
+            for name, quantile in QUANTILES.items():
+                value = outcome.total.quantile(quantile) / 1e6
+                aim = " (aim: 10)" if name == ".99" and rate == 4 * MILLION else ""
+                run.report(f"{kind}, {rate // MILLION} M/s, {name}{aim}", value, "ms")
+            if not outcome.sustained:
+                run.report(f"{kind}, {rate // MILLION} M/s was not sustained: lag", outcome.lag, "s")
+
+
+@benchmark("count-migrate", "moving half of one worker's bins and back: duration and maximum latency of each strategy")
+def migrate(run: Run) -> None:
+    domains = (16,) if run.quick else (16, 64)
+    cases = [(domain, dense, power) for dense, power in ((True, 8), (False, 12)) for domain in domains]
+    rates = [MILLION] if run.quick else [MILLION, 4 * MILLION]
+    for domain, dense, power in cases:
+        for rate in run.each(f"{domain} M {'dense' if dense else 'hashed'} keys, rates", rates):
+            setup = Setup(domain * MILLION, 1 << power, dense)
+            load = Load(rate, 16.0, migrations=tuple(_twice(("all-at-once", "batched", "fluid"))))
+            outcome = measure(setup, load)
+            kind = f"{domain} M {'dense' if dense else 'hashed'}, 2^{power} bins, {rate // MILLION} M/s"
+            run.report(f"{kind}, steady .99", outcome.total.quantile(0.99) / 1e6, "ms")
+            for name in ("all-at-once", "batched", "fluid"):
+                mine = [m for m in outcome.migrations if m.episode.name == name and m.episode.seconds is not None]
+                if not mine:
+                    continue
+                took = median([m.episode.seconds or 0.0 for m in mine])
+                most = median([m.during.greatest for m in mine])
+                run.report(f"{kind}, {name}: duration", took * 1000, "ms")
+                run.report(f"{kind}, {name}: maximum latency", most / 1e6, "ms")
+
+
+def _twice(names: tuple[str, ...]) -> list[tuple[float, str]]:
+    """Each strategy there and back, with time to calm down in between."""
+    plan: list[tuple[float, str]] = []
+    for name in names:
+        for _ in range(2):
+            plan.append((2.5 + 2.2 * len(plan), name))
+    return plan

@@ -1,0 +1,243 @@
+"""Figures 12 to 15 and 17 of the live version, for the word-count workload (see `workload`).
+
+SSM and the baselines are drawn at the paper's scale, 64 tasks on 8 to 16 nodes. MTM-aware migration needs the projected
+cost of every balanced partitioning: exactly enumerated, that is 24 tasks on 3 to 6 nodes in minutes on one core.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench.experiments.planning.sequences import drawn
+from bench.experiments.planning.walks import (
+    Spread,
+    Step,
+    hashing_walk,
+    mtm_walk,
+    redist_walk,
+    ssm_walk,
+    storm_walk,
+)
+from bench.experiments.planning.workload import transitions, word_count
+from bench.registry import figure
+from bench.run import Run
+from dataflow.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
+from planners import Intervals, Tables, Tasks, ssm
+from planners.feasibility import smallest_tau, tightest_cuts
+from planners.problem import Problem
+from planners.projected import project
+from planners.transitions import Transitions
+
+GAMMA, TAU = 0.8, 1.2  # the paper's defaults
+TIGHT = 0.6  # with steady loads, at the default tau all planners of intervals move next to nothing
+
+
+@dataclass
+class Line:
+    """A curve: means, and the spread over sequences if there is one."""
+
+    x: list[float] = field(default_factory=list)
+    y: list[float] = field(default_factory=list)
+    spread: list[float] = field(default_factory=list)
+
+    def add(self, x: float, y: float, spread: float = 0.0) -> None:
+        self.x.append(x)
+        self.y.append(y)
+        self.spread.append(spread)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of the paper's setting is measured."""
+
+    tasks: Tasks
+    matrix: Transitions
+    label: str
+
+    @property
+    def short(self) -> str:
+        """For names of results."""
+        return f"m = {len(self.tasks)}"
+
+    @property
+    def taus(self) -> list[float]:
+        """From the least that every node count allows, in steps, to 1.6."""
+        least = max(smallest_tau(self.tasks, nodes) for nodes in self.matrix.counts)
+        return [tau for tau in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6) if tau >= least]
+
+
+def paper_scale() -> Scale:
+    return Scale(word_count(64), transitions(8, 16), "64 tasks, 8 to 16 nodes")
+
+
+def exact_scale(run: Run) -> Scale:
+    m = 16 if run.quick else 24
+    return Scale(word_count(m), transitions(3, 6), f"{m} tasks, 3 to 6 nodes, all enumerated")
+
+
+@figure("optimal-12", "migration cost by load-balancing factor: MTM-aware, SSM, Redist, consistent hashing, Storm")
+def figure_12(run: Run) -> None:
+    paper, exact = paper_scale(), exact_scale(run)
+    panels = {
+        f"{paper.label}; loads drift": _costs(run, paper, "loads drift", tables=False),
+        f"{exact.label};\nloads drift from those of the tables": _costs(run, exact, "loads drift", tables=True),
+        f"{exact.label};\nloads as the tables suppose": _costs(run, exact, "steady loads", tables=True),
+    }
+    _draw(run, "Migration cost by load-balancing factor", "τ", "state moved by a migration (%)", panels, log=True)
+
+
+def _costs(run: Run, scale: Scale, loads: str, tables: bool) -> dict[str, Line]:
+    """By planner, the cost of a migration at each tau, with its spread over sequences."""
+    many = drawn(scale.matrix, scale.tasks, 4 if run.quick else 20, drift=loads == "loads drift")
+    fixed = {"consistent hashing": hashing_walk(scale.tasks, 20 if run.quick else 100), "Storm": storm_walk()}
+    lines: dict[str, Line] = {}
+    for tau in run.each(f"{scale.label}, {loads}", scale.taus):
+        walks = {"single-step (SSM)": ssm_walk(tau), "Redist": redist_walk(tau), **fixed}
+        if tables:
+            walks["MTM-aware"] = mtm_walk(_tables(scale, tau, GAMMA))
+        for name, walk in walks.items():
+            spread = Spread.of(walk, many)
+            lines.setdefault(name, Line()).add(tau, 100 * spread.mean, 100 * spread.deviation)
+            run.report(f"{scale.short}, {loads}, tau = {tau}: {name}", 100 * spread.mean, "%")
+    return lines
+
+
+@figure("optimal-13", "running time of SSM by load-balancing factor")
+def figure_13(run: Run) -> None:
+    scale, line = paper_scale(), Line()
+    many = drawn(scale.matrix, scale.tasks, 1, length=20 if run.quick else 100, drift=True)[0]
+    for tau in run.each("tau", scale.taus):
+        milliseconds = _ssm_times(many, tau)
+        line.add(tau, float(np.median(milliseconds)))
+        run.report(f"tau = {tau}, {scale.label}: median", line.y[-1], "ms", baseline=2.0)
+    panels = {f"{scale.label}; the paper never exceeds 2 ms": {"single-step (SSM)": line}}
+    _draw(run, "Running time of SSM", "τ", "one plan, median (ms)", panels)
+
+
+@figure("optimal-14", "running time of PMC by load-balancing factor")
+def figure_14(run: Run) -> None:
+    scale = exact_scale(run)
+    seconds, counts = Line(), Line()
+    _tables(scale, scale.taus[0], GAMMA)  # loads what is compiled: the first point is not to pay for that
+    for tau in run.each("tau", scale.taus):
+        problem = Problem(scale.tasks, scale.matrix, tau, GAMMA)
+        start = time.perf_counter()
+        project(problem)
+        seconds.add(tau, time.perf_counter() - start)
+        counts.add(tau, sum(problem.partitionings(nodes).count for nodes in problem.counts))
+        run.report(f"tau = {tau}, {counts.y[-1]:.0f} partitionings", seconds.y[-1], "s")
+    panels = {
+        f"{scale.label}; one process, no Spark": {"PMC (s)": seconds},
+        "what it has to solve": {"balanced partitionings": counts},
+    }
+    _draw(run, "Running time of PMC by load-balancing factor", "τ", "", panels, log=True)
+
+
+@figure("optimal-15", "single-step migration by number of tasks: cost and running time")
+def figure_15(run: Run) -> None:
+    matrix = transitions(8, 16)
+    cost, times = Line(), Line()
+    for m in run.each("tasks", [32, 64, 128, 256, 512] if run.quick else [32, 64, 128, 256, 512, 1024, 2048, 4096]):
+        tasks = word_count(m)
+        many = drawn(matrix, tasks, 3 if run.quick else 10, drift=True)
+        spread = Spread.of(ssm_walk(TAU), many)
+        cost.add(m, 100 * spread.mean, 100 * spread.deviation)
+        milliseconds = _ssm_times(many[0][:20], TAU)
+        times.add(m, float(np.median(milliseconds)))
+        run.report(f"m = {m}: cost", cost.y[-1], "%")
+        run.report(f"m = {m}: time of a plan", times.y[-1], "ms")
+    panels = {"state moved by a migration (%)": {"cost": cost}, "one plan, median (ms)": {"running time": times}}
+    title = f"Single-step migration by number of tasks (8 to 16 nodes, τ = {TAU})"
+    _draw(run, title, "tasks", "", panels, log_x=True)
+
+
+@figure("optimal-17", "effect of the discount factor on MTM-aware migration: cost and time of PMC")
+def figure_17(run: Run) -> None:
+    scale = exact_scale(run)
+    many = drawn(scale.matrix, scale.tasks, 10 if run.quick else 100)
+    cost, seconds, single = Line(), Line(), Line()
+    reference = Spread.of(ssm_walk(TIGHT), many)
+    _tables(scale, TIGHT, 0.0)  # loads what is compiled
+    for gamma in run.each("gamma", [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]):
+        start = time.perf_counter()
+        tables = _tables(scale, TIGHT, gamma)
+        seconds.add(gamma, time.perf_counter() - start)
+        spread = Spread.of(mtm_walk(tables), many)
+        cost.add(gamma, 100 * spread.mean, 100 * spread.deviation / len(many) ** 0.5)
+        single.add(gamma, 100 * reference.mean)
+        run.report(f"gamma = {gamma}: cost", cost.y[-1], "%", baseline=100 * reference.mean)
+        run.report(f"gamma = {gamma}: PMC", seconds.y[-1], "s")
+    note = "state moved by a migration (%); bars: standard error.\nγ = 0 is SSM but for which of equally cheap plans"
+    panels = {note: {"MTM-aware": cost, "single-step (SSM)": single}, "PMC in one process (s)": {"PMC": seconds}}
+    _draw(run, f"Effect of the discount factor ({scale.label}, τ = {TIGHT})", "γ", "", panels)
+
+
+def _tables(scale: Scale, tau: float, gamma: float) -> Tables:
+    return Tables.of(project(Problem(scale.tasks, scale.matrix, tau, gamma)))
+
+
+def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:
+    """Milliseconds of each plan of a sequence. (Not `best_of`: it would collect garbage before each of hundreds.)"""
+    current = Intervals(tightest_cuts(steps[0].tasks, steps[0].nodes))
+    times = []
+    for step in steps[1:]:
+        tasks, least = step.tasks, smallest_tau(step.tasks, step.nodes)
+        within = max(tau, least)
+        plan = partial(ssm, current, nodes=step.nodes, sizes=tasks.sizes, loads=tasks.loads, tau=within)
+        times.append(min(_seconds(plan) for _ in range(3)) * 1e3)
+        current = plan().assignment.intervals()
+    return times
+
+
+def _seconds(body: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    body()
+    return time.perf_counter() - start
+
+
+def _draw(
+    run: Run,
+    title: str,
+    x_label: str,
+    y_label: str,
+    panels: Mapping[str, Mapping[str, Line]],
+    log: bool = False,
+    log_x: bool = False,
+) -> None:
+    with house_style():
+        shared = bool(y_label)
+        picture, axes = new_figure(4.8 * len(panels), 4.2, len(panels)) if shared else _apart(4.8, 4.2, len(panels))
+        names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+        for panel, (label, lines) in zip(axes, panels.items(), strict=True):
+            for name, line in lines.items():
+                style: dict[str, Any] = {"color": COLOURS[names.index(name)], "marker": MARKERS[names.index(name)]}
+                bars = line.spread if any(line.spread) else None
+                panel.errorbar(line.x, line.y, yerr=bars, label=name, markersize=5, capsize=2, elinewidth=0.8, **style)
+            panel.set_title(label, fontsize=9)
+            panel.set_xlabel(x_label)
+            if log:
+                panel.set_yscale("log")
+            else:
+                panel.set_ylim(bottom=0)
+            if log_x:
+                panel.set_xscale("log", base=2)
+            panel.legend()
+        axes[0].set_ylabel(y_label)
+        caption = "Word count: Zipf 0.9 over 50,000 words; node counts of a synthetic month."
+        bound = " Hashing and Storm keep to no τ." if "Storm" in names else ""
+        spread = " Bars: standard deviation." if shared and bound else ""
+        run.draw(finish(picture, title, caption + bound + spread))
+
+
+def _apart(width: float, height: float, columns: int) -> tuple[Any, list[Any]]:
+    """Panels that each have their own y axis: they show different things."""
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(width * columns, height), layout="constrained")
+    return picture, list(picture.subplots(1, columns, squeeze=False)[0])

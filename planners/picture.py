@@ -1,0 +1,89 @@
+"""A picture of who would have what: a strip of tasks for each planner. Needs matplotlib (the extra `plots`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planners.errors import BadRequest
+from planners.model import Plan
+
+PER_STRIP, LARGEST = 0.55, 12.0
+
+
+def draw(path: str, plans: Mapping[str, Plan]) -> None:
+    """Writes the picture. Tasks go from left to right, as wide as their state; colours are nodes, hatching is moves."""
+    if not plans:
+        raise BadRequest("there is no plan to draw: none of the planners found one")
+    figure = _figure(plans)
+    try:
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+    except ValueError as error:
+        raise BadRequest(f"cannot draw {path}: {error}") from None
+
+
+def _figure(plans: Mapping[str, Plan]) -> Any:
+    try:
+        from matplotlib import colormaps
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise BadRequest("pictures need matplotlib: pip install 'megaphone-dataflow[plots]'") from error
+
+    first = next(iter(plans.values()))
+    nodes = sorted({node for plan in plans.values() for node in (*plan.current.nodes, *plan.assignment.nodes)})
+    palette = colormaps["tab20"]
+    colours = {node: palette(i % 20) for i, node in enumerate(nodes)}
+    figure = Figure(figsize=(9, min(LARGEST, 1.2 + PER_STRIP * (len(plans) + 1))))  # not pyplot's: nothing is global
+    axes = figure.subplots()
+    edges = _edges(first.tasks.sizes)
+    labels = ["now"]
+    _strip(axes, 0, edges, first.current.map(), first.current.map(), colours)
+    for row, (name, plan) in enumerate(plans.items(), start=1):
+        _strip(axes, row, edges, plan.map(), plan.current.map(), colours)
+        missed = "" if plan.met else " (not met)"
+        labels.append(f"{name}\ncost {plan.share:.0%}, load {plan.balance:+.0%}{missed}")
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_xlim(0, edges[-1])
+    axes.set_xlabel("tasks, as wide as their state; hatched: moves")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    handles = [Patch(color=colours[node], label=f"node {node}") for node in nodes[:20]]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False)
+    return figure
+
+
+def _edges(sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Where tasks begin and end on the picture; if none has state, all are as wide."""
+    widths = sizes.astype(np.float64)
+    return np.concatenate([[0.0], np.cumsum(widths if widths.any() else np.ones(len(widths)))])
+
+
+def _strip(
+    axes: Any,
+    row: int,
+    edges: NDArray[np.float64],
+    owners: NDArray[np.int64],
+    before: NDArray[np.int64],
+    colours: Mapping[int, Any],
+) -> None:
+    """Neighbours with the same owner and fate are one bar."""
+    fates = list(zip(owners.tolist(), (owners != before).tolist(), strict=True))
+    begin = 0
+    for (node, moved), run in groupby(fates):
+        end = begin + len(list(run))
+        axes.barh(
+            row,
+            edges[end] - edges[begin],
+            left=edges[begin],
+            height=0.72,
+            color=colours[node],
+            edgecolor="white",
+            linewidth=0.6,
+            hatch="////" if moved else None,
+        )
+        begin = end

@@ -1,0 +1,34 @@
+"""Rebalancing under skew: which keys, or bins, should leave where the hash function puts them.
+
+- `problem`: what a planner is given, checked. `plan`: what it returns, measured.
+- `heuristics`: LLFD, MinTable, MinMig, Mixed, MixedBF; `workflow` their three phases, `kernels` the compiled part.
+- `compact`: keys as six-dimensional vectors with counts, and back; `hlhe` the discretisation.
+- `readj`, `pkg`: what the paper compares with; the latter is a router, not a planner.
+
+All planners are called alike: ``planner(cost, state, home=, current=, instances=, theta=, ...) -> Plan``.
+"""
+
+from planners.rebalance.compact import Vectors, compact
+from planners.rebalance.heuristics import llfd, min_mig, min_table, mixed, mixed_bf
+from planners.rebalance.hlhe import hlhe
+from planners.rebalance.pkg import Router, merge, pkg
+from planners.rebalance.plan import Moves, Plan, RoutingTable
+from planners.rebalance.readj import readj
+
+__all__ = [
+    "Moves",
+    "Plan",
+    "Router",
+    "RoutingTable",
+    "Vectors",
+    "compact",
+    "hlhe",
+    "llfd",
+    "merge",
+    "min_mig",
+    "min_table",
+    "mixed",
+    "mixed_bf",
+    "pkg",
+    "readj",
+]

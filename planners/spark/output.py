@@ -1,0 +1,48 @@
+"""Stage 5: the tables that `mtm_aware` reads: partitionings with their projected costs, and the parameters beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from planners.problem import Problem
+from planners.projected import Correction
+from planners.spark.folder import Folder
+from planners.spark.iteration import Solution
+from planners.spark.session import quietly
+from planners.tables import arrow, parameters_of
+
+SCHEMA = "nodes int, cuts array<smallint>, cost double"
+ROW_GROUP_BYTES = 1 << 20  # small, so that a search that starts with the cheap ones leaves most of a file alone
+
+
+def write(solution: Solution, problem: Problem, folder: Folder) -> None:
+    """Files by node count, each in the order of costs. The parameters come last: without them it is no table."""
+    folder.delete("parameters.json")
+    pieces = solution.table.select("nodes", "start", "swept")
+    pieces = pieces.repartition(min(2 * folder.spark.sparkContext.defaultParallelism, pieces.count()))
+    with quietly():
+        rows = pieces.mapInArrow(partial(_expand, problem, solution.correction), SCHEMA)
+    (
+        rows.sortWithinPartitions("nodes", "cost")
+        .write.mode("overwrite")
+        .partitionBy("nodes")
+        .option("parquet.block.size", str(ROW_GROUP_BYTES))
+        .parquet(folder.path("costs"))
+    )
+    parameters = parameters_of(problem, solution.correction.error, solution.iterations)
+    folder.write_text(json.dumps(parameters), "parameters.json")
+
+
+def _expand(problem: Problem, correction: Correction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            nodes, costs = row["nodes"], np.frombuffer(row["swept"]) + correction.shift[row["nodes"]]
+            cuts = problem.partitionings(nodes).cuts(row["start"], row["start"] + len(costs))
+            table = arrow(problem.in_tasks(cuts), costs)
+            counts = pa.array(np.full(len(costs), nodes, np.int32))
+            yield from pa.table({"nodes": counts, "cuts": table["cuts"], "cost": table["cost"]}).to_batches()

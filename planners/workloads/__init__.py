@@ -1,0 +1,28 @@
+"""Workloads of the skew-and-variance paper's section V, as arrays: what its figures are drawn from.
+
+- `zipf`: finite Zipf frequencies over a key domain, with skew z from 0 to 1; records of them.
+- `fluctuation`: intervals whose frequencies change, by the rate f.
+- `social` (word count), `stock` (self-join), `tpch` (the tables of Q5): columns of records for dataflows.
+
+Whatever is random takes a seed or a generator.
+"""
+
+from planners.workloads.fluctuation import fluctuate, intervals
+from planners.workloads.social import social, vocabulary
+from planners.workloads.stock import stock
+from planners.workloads.tpch import Q5Tables, tpch
+from planners.workloads.zipf import frequencies, hashed, sample, zipf
+
+__all__ = [
+    "Q5Tables",
+    "fluctuate",
+    "frequencies",
+    "hashed",
+    "intervals",
+    "sample",
+    "social",
+    "stock",
+    "tpch",
+    "vocabulary",
+    "zipf",
+]
