@@ -14,6 +14,7 @@ PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress"
 
 # The first prefix that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
 _PLACES = (
+    ("folds/fold_", "folding"),
     ("nexmark/generator", "generation"),
     ("nexmark/kernels", "generation"),
     ("nexmark/sources", "generation"),
