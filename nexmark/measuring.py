@@ -126,11 +126,13 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     )  # fmt: skip
     gc.unfreeze()
     after, results = state_of(made), job.rows
-    job.close()
     kept = []
     if load.plan.keep:
+        job.close()
         await job.probe.wait_done()
         kept = [row for batch in job.kept for row in readable(batch).rows()]
+    else:  # what is post-dated, a million records perhaps, need not be waited for
+        await job.abandon()
     return Seen(recording, *before, after[0], results, kept)
 
 

@@ -76,6 +76,7 @@ class Job:
         self._keeps = plan.keep or plan.output is not None
         needs = NEEDS[plan.query]
         with worker.dataflow(plan.query) as scope:
+            self._scope = scope
             self.control, configuration = scope.input("control")
             made = {kind: scope.input(kind) for kind in needs}
             self.inputs = {kind: handle for kind, (handle, _) in made.items()}
@@ -106,6 +107,13 @@ class Job:
         """No more events: everything that is pending fires."""
         for handle in (*self.inputs.values(), self.control):
             handle.close()
+
+
+    async def abandon(self) -> None:
+        """Ends the query, whatever is pending, when all workers are here: all of them must call this."""
+        await agree_on_start(self.worker)
+        if self.worker.index == 0:
+            self.worker.drop_dataflow(self._scope)
 
 
 def operators(plan: Plan, configuration: Any) -> Any:
