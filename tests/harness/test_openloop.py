@@ -86,8 +86,7 @@ def test_a_late_system_is_charged_for_its_lateness_and_sent_what_is_due_in_one_g
     assert all(time == epoch for _, epoch, time in log), "each epoch has its own time"
 
 
-def test_late_epochs_may_share_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dataflow.harness.openloop._BURST", 60.0)  # of real time, of which a busy machine takes more
+def test_late_epochs_may_share_a_time() -> None:
     schedule, log = Schedule(rate=1000, duration=0.04), list[Any]()
     services = [0.0105 if epoch == 3 else 0.0 for epoch in range(40)]
     main = served(schedule, services.__getitem__, log, outstanding=4, coalesce=True)
@@ -96,7 +95,7 @@ def test_late_epochs_may_share_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     times = [time for _, _, time in log]
     assert times[:7] == list(range(7)) and times[14:] == list(range(14, 40)), "those in time have their own"
     assert times[7] == 7 and times == sorted(times)
-    assert len(set(times[7:14])) <= 3, "seven that are late, in the few goes that the bound allows"
+    assert len(set(times[7:14])) <= 4, "seven that are late, in the few goes that the bound of four allows"
 
 
 def test_overload_is_charged_stated_and_ends() -> None:
