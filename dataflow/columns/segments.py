@@ -38,6 +38,25 @@ def reserve(size: int) -> mmap.mmap:
     return mapped
 
 
+class Part:
+    """What belongs to bins and travels with them. This one has nothing to tell but its rows."""
+
+    segments: Segments
+
+    def describe(self) -> Array:
+        """What must be known of the rows, besides themselves, where a bin arrives: words."""
+        return np.empty(0, np.uint64)
+
+    def heed(self, description: Array) -> None:
+        """A bin arrives, with its description."""
+
+    def departed(self, bin: int) -> None:
+        """A bin has left."""
+
+    def arrived(self, bin: int) -> None:
+        """A bin has come."""
+
+
 class Segments:
     """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout.
 
