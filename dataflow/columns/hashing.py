@@ -81,6 +81,41 @@ def route_dense(keys: Any, mask: Any, owners: Any, to: Any, counts: Any) -> None
         counts[owner] += 1
 
 
+@njit("void(uint64[::1], int64[::1], uint64[::1], int32[::1])", cache=True)
+def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
+    """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
+    mask = np.uint64(slots.size - 1)
+    for i in range(keys.size):
+        slot = mix(keys[i]) & mask
+        while owners[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = keys[i]
+        owners[slot] = workers[i]
+
+
+@njit(
+    "void(uint64[::1], boolean, uint64, uint32[::1], uint64[::1], int32[::1], uint32, uint32[::1], int64[::1])",
+    cache=True,
+    nogil=True,
+)
+def route_apart(
+    keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, to: Any, counts: Any
+) -> None:
+    """The owner of each key's bin; for a key in `slots`, `peers` and its own owner."""
+    mask = np.uint64(slots.size - 1)
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        owner = workers[keys[i] & by] if dense else workers[hashed >> by]
+        slot = hashed & mask
+        while owners[slot] >= 0:
+            if slots[slot] == keys[i]:
+                owner = peers + np.uint32(owners[slot])
+                break
+            slot = (slot + np.uint64(1)) & mask
+        to[i] = owner
+        counts[owner] += 1
+
+
 @njit("void(uint64[::1], uint64, uint32[::1], int64[::1])", cache=True, nogil=True)
 def route_modulo(keys: Any, peers: Any, to: Any, counts: Any) -> None:
     """The worker of each key for a plain exchange: the upper half of its hash, scaled."""
