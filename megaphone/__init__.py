@@ -14,7 +14,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `columns`: F and S for columns. `pieces`: how a bin of columns travels. Pure.
 - `apart`: the store of such keys, and how one travels.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
-- `statistics`: records, processing time and bytes of state, by bin and interval.
+- `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`.
 - `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
 """
 

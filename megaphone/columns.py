@@ -25,6 +25,7 @@ from megaphone.apart import Divided, KeyPiece, arrive_key, depart_key, is_keys, 
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
 from megaphone.errors import ControlError
+from megaphone.heavy import HeavyKeys
 from megaphone.pieces import Words, arrive, depart, unpack
 from megaphone.pins import KeyMoves, Overrides
 from megaphone.routing import Parts, Router, Shared
@@ -117,11 +118,14 @@ class ColumnRouter(Router):
 class ColumnHost(Host):
     """S for columns: a host of `Keyed`, where bins arrive."""
 
-    def __init__(self, context: Context, shared: Shared, ports: int, interval: float | None) -> None:
+    def __init__(self, context: Context, shared: Shared, keys: Sequence[str], interval: float | None) -> None:
+        ports = len(keys)
         super().__init__(context, shared.bins, context.inputs[:ports])
+        self._heavy = None if interval is None else HeavyKeys(keys)
         self._arrivals: InputPort = context.inputs[ports]
         self._returning: dict[Time, tuple[Capability, list[KeyPiece]]] = {}  # keys that go back into their bins
-        self._reporter = Reporter(context, context.outputs[1], shared.bins.table.bins, interval, self._counted)
+        bins = shared.bins.table.bins
+        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
         shared.state_changed = context.activate
 
     def step(self) -> None:
@@ -164,11 +168,19 @@ class ColumnHost(Host):
         self._reporter.saw(message)
 
     def apply(self, time: Time, batches: list[list[Columns]]) -> list[Columns]:
+        if self._heavy is not None:
+            self._heavy.watch(batches)
         began = perf_counter_ns()
         results = super().apply(time, batches)
         self._reporter.spent(perf_counter_ns() - began)
         self._reporter.report()
         return results
+
+    def _told(self) -> tuple[Any, ...]:
+        if self._heavy is None:
+            return ()
+        heavy = self._heavy.take()
+        return heavy.keys.view(np.int64), heavy.estimates.astype(np.int64), heavy.errors.astype(np.int64)
 
     def _counted(self) -> tuple[Any, Any]:
         sizes = sum(part.segments.sizes for part in self._keyed.movable)
@@ -246,7 +258,7 @@ def stateful(
     """F and S around a store of bins in columns."""
 
     def make_host(context: Context, shared: Shared) -> Callable[[], None]:
-        return ColumnHost(context, shared, len(streams), interval).step
+        return ColumnHost(context, shared, [columns[0] for columns in wanted], interval).step
 
     def check_keys(keys: Any) -> None:
         if isinstance(store.table, DenseTable) and keys.size and int(keys.max()) >= store.table.domain:
