@@ -173,7 +173,7 @@ class ColumnHost(Host):
         began = perf_counter_ns()
         results = super().apply(time, batches)
         self._reporter.spent(perf_counter_ns() - began)
-        self._reporter.report()
+        self._reporter.report(time)
         return results
 
     def _told(self) -> tuple[Any, ...]:

@@ -37,6 +37,7 @@ class Load:
     records: Numbers
     nanoseconds: Numbers
     bytes: Numbers
+    span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
     keys: Numbers = field(default_factory=_nothing)  # heavy ones, apart from their bins or in them
     key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
     key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
@@ -88,6 +89,7 @@ class Reporter:
         self._began = self._clock.now()
         self._numbered = 0
         self._capability: Capability | None = None
+        self._last: int | None = None  # the time up to which everything was counted in an earlier interval
         self._before: Numbers = np.zeros(bins, np.int64)
         self._spent = 0
 
@@ -104,8 +106,10 @@ class Reporter:
         """So much time went into applying records."""
         self._spent += nanoseconds
 
-    def report(self) -> None:
+    def report(self, time: int | None = None) -> None:
         """Everything at the time at hand has been applied: the moment for a report that is due."""
+        if self._last is None and time is not None:
+            self._last = time - 1
         if self._capability is None:
             return
         now = self._clock.now()
@@ -115,12 +119,19 @@ class Reporter:
         bins = np.flatnonzero((records > 0) | (sizes > 0))
         shares = records[bins] * (self._spent / total if total else 0.0)
         counts = (bins, records[bins], shares.astype(np.int64), sizes[bins])
-        load = Load(self._worker, self._numbered, now - self._began, *counts, *self._heavy())
+        load = Load(self._worker, self._numbered, now - self._began, *counts, self._span(time), *self._heavy())
         self._output.give(self._capability, [load])
         self._capability.drop()
         self._capability, self._before, self._spent = None, counted.copy(), 0
         self._began = now
         self._numbered += 1
+
+
+    def _span(self, time: int | None) -> int:
+        if time is None or self._last is None:
+            return 0
+        self._last, span = time, time - self._last
+        return span
 
 
 def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:
