@@ -21,7 +21,7 @@ from nexmark.queries import NEEDS, QUERIES, Options
 from nexmark.sources import Generated, Given, Source
 from nexmark.vocabulary import dictionary
 
-BATCH = 1 << 17  # events of an epoch, of all workers together
+BATCH = 1 << 18  # events of an epoch, of all workers together
 AHEAD = 4  # epochs that may be on their way
 VARIANTS = ("native", "migratable")
 
