@@ -12,7 +12,7 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_dense, route_hashed, scatter_columns
+from dataflow.columns.hashing import as_words, route_dense, route_hashed, split
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
@@ -50,9 +50,9 @@ class ColumnRouter(Router):
         if self._peers == 1:
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
-        to, counts = np.empty(len(keys), np.uint32), np.zeros(self._peers, np.int64)
-        self._find(keys, self._by, self._configurations.at(time), to, counts)
-        return Parts(scatter_columns(columns, to, counts))
+        order, ends = np.empty(len(keys), np.int64), np.zeros(self._peers, np.int64)
+        self._find(keys, self._by, self._configurations.at(time), order, ends)
+        return Parts(split(columns, order, ends))
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         mine = migration.origins == self._context.worker

@@ -11,30 +11,45 @@ from typing import Any
 
 import numpy as np
 
+from dataflow.codec import dtype_name, safe_dtype
 from dataflow.columns import joins
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import as_words
-from dataflow.columns.segments import Segments
+from dataflow.columns.segments import Part, Segments
 from dataflow.columns.table import HashTable
 from dataflow.errors import ConstructionError
 
 LEFT, RIGHT = 0, 1
 _HEADS = ("left", "right")
+_NAME = 16  # bytes for the name of a column's type
 
 
-class Pool:
+class Pool(Part):
     """The rows of one side, chained by key, in segments by bin."""
 
     def __init__(self, bins: int, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         self.segments = Segments(bins, 1 + len(self.columns), packed=True)
-        self.kinds: list[np.dtype[Any]] | None = None  # of the columns, from the first batch on
+        self.kinds: list[np.dtype[Any]] | None = None  # of the columns, from the first batch or the first bin on
 
-    def departed(self, bin: int) -> None:
-        """Nothing else to do."""
+    def describe(self) -> Array:
+        """The types of the columns, two words each: where a bin arrives, no batch may have told them."""
+        names = b"".join(dtype_name(kind).encode().ljust(_NAME, b"\0") for kind in self.kinds or ())
+        return np.frombuffer(names, np.uint64)
 
-    def arrived(self, bin: int) -> None:
-        """Nothing else to do."""
+    def heed(self, description: Array) -> None:
+        """Types that came with a bin."""
+        names = description.tobytes()
+        kinds = [
+            safe_dtype(names[i : i + _NAME].rstrip(b"\0").decode("ascii")) for i in range(0, len(names), _NAME)
+        ]
+        if self.kinds is None:
+            self.kinds = kinds
+        elif self.kinds != kinds:
+            raise TypeError(
+                f"the columns {', '.join(self.columns)} arrive with the types {', '.join(map(str, kinds))}, and have "
+                f"been {', '.join(map(str, self.kinds))} here: send each column with one type, on all workers"
+            )
 
 
 class KeyedJoin:

@@ -329,6 +329,12 @@ def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: 
     return -1
 
 
+@njit("int64(int64)", cache=True)
+def room_for(rows: Any) -> Any:
+    """The room of the least segment for so many rows, for callers in Python."""
+    return size_of(size_for(rows))
+
+
 @njit("int64(uint64[::1], int64[::1], int64, int64, boolean)", cache=True)
 def allocate_rows(words: Any, ctl: Any, stride: Any, rows: Any, clear: Any) -> Any:
     """`allocate` for callers in Python: a segment with room for so many rows."""

@@ -20,6 +20,8 @@ from dataflow.columns.pending import Pending
 from dataflow.columns.table import Dense, DenseTable, make_table
 from dataflow.errors import ConstructionError
 
+_FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
+
 
 @dataclass(frozen=True)
 class Side:
@@ -72,6 +74,8 @@ class Keyed:
         if order:
             joined = Columns.concat(batches)
             batches = [joined.take(np.lexsort([joined[name] for name in reversed(order)]))]
+        elif len(batches) > 1 and sum(map(len, batches)) < _FEW:
+            batches = [Columns.concat(batches)]
         return [out for batch in batches for out in self._apply(port, time, batch)]
 
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:

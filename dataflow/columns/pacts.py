@@ -29,12 +29,12 @@ class ExchangeColumns(Pact):
         self.name = f"exchange by {', '.join(self._by)}"
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        from dataflow.columns.hashing import route_modulo, scatter_columns
+        from dataflow.columns.hashing import route_modulo, split
 
         columns = require_columns(batch, self.name)
-        to, counts = np.empty(len(columns), np.uint32), np.zeros(peers, np.int64)
-        route_modulo(self._words(columns), peers, to, counts)
-        return scatter_columns(columns, to, counts)
+        order, ends = np.empty(len(columns), np.int64), np.zeros(peers, np.int64)
+        route_modulo(self._words(columns), peers, order, ends)
+        return split(columns, order, ends)
 
     def _words(self, columns: Columns) -> Array:
         from dataflow.columns.hashing import mix_all

@@ -12,12 +12,12 @@ import numpy as np
 
 from dataflow.columns import heaps, kernels
 from dataflow.columns.batch import Array
-from dataflow.columns.segments import Segments
+from dataflow.columns.segments import Part, Segments
 
 _CHUNK = 1 << 12  # records that are taken out at a time
 
 
-class Pending:
+class Pending(Part):
     """Records of (time, key, values), each in the bin of its key."""
 
     def __init__(self, bins: int, kinds: dict[str, np.dtype[Any]]) -> None:

@@ -39,6 +39,25 @@ def reserve(size: int) -> mmap.mmap:
     return mapped
 
 
+class Part:
+    """What belongs to bins and travels with them. This one has nothing to tell but its rows."""
+
+    segments: Segments
+
+    def describe(self) -> Array:
+        """What must be known of the rows, besides themselves, where a bin arrives: words."""
+        return np.empty(0, np.uint64)
+
+    def heed(self, description: Array) -> None:
+        """A bin arrives, with its description."""
+
+    def departed(self, bin: int) -> None:
+        """A bin has left."""
+
+    def arrived(self, bin: int) -> None:
+        """A bin has come."""
+
+
 class Segments:
     """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout.
 
@@ -49,6 +68,7 @@ class Segments:
         self.bins = bins
         self.stride = stride
         self.packed = packed
+        self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
         self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
@@ -84,8 +104,7 @@ class Segments:
         """Makes a segment for a bin that has none, for the caller to fill."""
         if self.meta[bin, kernels.ROOM]:
             raise AssertionError(f"bin {bin} is here already")
-        number = int(kernels.size_for(room))
-        if kernels.size_of(number) != room:
+        if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
         self.meta[bin, : kernels.RECORDS] = (self.allocate(room, clear=False), room, used)
 

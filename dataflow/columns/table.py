@@ -15,7 +15,7 @@ from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
-from dataflow.columns.segments import Segments
+from dataflow.columns.segments import Part, Segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Dense:
             raise ValueError(f"a dense domain has between 1 and 2^40 keys, not {self.domain}")
 
 
-class Table(ABC):
+class Table(Part, ABC):
     """State by key in `bins` segments. `entries` are the rows as records; a row moves when its bin grows."""
 
     dense: bool
@@ -84,12 +84,6 @@ class Table(ABC):
     @abstractmethod
     def anchors(self) -> Array:
         """One key for each bin that has something in it: to post-date something for the bin as a whole."""
-
-    def departed(self, bin: int) -> None:  # noqa: B027  # a table has nothing else to do; others have
-        """A bin has left."""
-
-    def arrived(self, bin: int) -> None:  # noqa: B027
-        """A bin has come."""
 
     @property
     def occupied(self) -> Array:

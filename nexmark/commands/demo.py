@@ -44,7 +44,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--epoch-ms", type=number, default=2, metavar="MS", help="length of an epoch (2)")
     parser.add_argument("--keys", type=whole, default=2_000_000, metavar="N", help="persons at the start (2,000,000)")
     parser.add_argument("--bins", type=whole, default=256, metavar="B", help="bins of state (256)")
-    parser.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16)")
+    parser.add_argument("--batch-bins", type=whole, default=4, metavar="N", help="bins of a batch (4)")
     parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="for the files (figures/)")
     parser.set_defaults(run=run)
 

@@ -225,7 +225,7 @@ def test_segments_fill_from_the_front_when_packed() -> None:
 def test_a_table_that_outgrows_its_addresses_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Segments.__init__, "__defaults__", (False, 1 << 20))
     table = HashTable(4, {"n": "i8"})
-    with pytest.raises(OutOfMemory, match="a table has outgrown its 0 GiB of addresses: use more workers"):
+    with pytest.raises(OutOfMemory, match="a table has outgrown its 65536 rows: use more workers"):
         table.rows(np.arange(1 << 17, dtype=np.uint64))
     assert issubclass(OutOfMemory, MemoryError)
 
