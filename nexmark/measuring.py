@@ -23,6 +23,7 @@ from nexmark.together import state_of, together
 # Where a bid is lost if its auction comes at a later time. Workers that are late by different amounts may send epochs
 # together only where that cannot be; everywhere else records know by their dates where they belong.
 AUCTION_FIRST = ("q4", "q6")
+LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
 
 
@@ -185,7 +186,7 @@ class Mover:
 
     def __init__(self, job: Job, load: Load, episodes: harness.Episodes, made: Sequence[Any]) -> None:
         self._operator = together(made)
-        self.controller = Controller(job.control, self._operator)
+        self.controller = Controller(job.control, self._operator, lead=LEAD * load.ticks)
         self._load = load
         self._episodes = episodes
         self._home = self.controller.configuration

@@ -21,7 +21,7 @@ from nexmark.queries import NEEDS, QUERIES, Options
 from nexmark.sources import Generated, Given, Source
 from nexmark.vocabulary import dictionary
 
-BATCH = 1 << 17  # events of an epoch, of all workers together
+BATCH = 1 << 18  # events of an epoch, of all workers together
 AHEAD = 4  # epochs that may be on their way
 VARIANTS = ("native", "migratable")
 
@@ -85,6 +85,7 @@ class Job:
             results = QUERIES[plan.query](streams, self.operators, Options(grid=grid, **plan.windows))
             self.results = results.inspect_batch(self._take)
             self.probe = self.results.probe()
+        self._advanced = [*self.inputs.values(), self.control]
 
     def _take(self, time: Any, batch: Any) -> None:
         self.rows += len(batch)
@@ -98,14 +99,21 @@ class Job:
             if length:
                 self.inputs[kind].send(Columns.trusted(dict(columns), length))
 
+    def configure(self, updates: Sequence[tuple[int, Any]]) -> None:
+        """Says all that there will ever be to say about where bins are: records then never wait to know."""
+        for at, update in updates:
+            self.control.send([update], at=at)
+        self.control.close()
+        self._advanced = list(self.inputs.values())
+
     def advance_to(self, to: int) -> None:
         """Promises that nothing will come before."""
-        for handle in (*self.inputs.values(), self.control):
+        for handle in self._advanced:
             handle.advance_to(to)
 
     def close(self) -> None:
         """No more events: everything that is pending fires."""
-        for handle in (*self.inputs.values(), self.control):
+        for handle in self._advanced:
             handle.close()
 
 
@@ -137,9 +145,7 @@ async def main(
     begun = time.perf_counter()
     source = plan.source()
     job = Job(worker, plan, source.grid, ops)
-    if worker.index == 0:
-        for at, update in plan.updates:
-            job.control.send([update], at=at)
+    job.configure(plan.updates if worker.index == 0 else ())
     shown = terminal is not None and worker.index == 0
     progress = Progress(f"running {plan.query}", source.epochs, sys.stderr, lines=True, terminal=terminal)
     await agree_on_start(worker)
