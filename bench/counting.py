@@ -21,6 +21,7 @@ from dataflow.columns import Columns, stateful
 from dataflow.columns.fold import fold
 
 LOADING = 1 << 18  # keys in a batch while loading
+LEAD = 2  # epochs by which configurations are certain before their records come
 POOL = 16  # batches that are made beforehand, and sent over and over
 
 
@@ -84,7 +85,7 @@ def build(worker: dataflow.Worker, setup: Setup) -> Counter:
         else:
             counts = stateful.state_machine(stream, key="key", value="diff", fold=count, keys=keys)
         probe = counts.probe()
-    controller = megaphone.Controller(control, counts) if setup.bins else None
+    controller = megaphone.Controller(control, counts, lead=LEAD) if setup.bins else None
     return Counter(records, control, probe, controller, np.random.default_rng(worker.index), setup)
 
 
@@ -239,7 +240,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
     inputs = [counter.keys, counter.controller or counter.control]
     return await harness.drive(
         worker, schedule, send, counter.probe, inputs=inputs, episodes=episodes, outstanding=load_.outstanding,
-        memory_every=0.05,
+        memory_every=0.05, coalesce=True,  # as the original's driver does: who is late sends all that is due at once
     )  # fmt: skip
 
 

@@ -93,13 +93,17 @@ class RowBins:
         try:
             return codec.encode([has_state, state, list(self._pending.get(number, {}).items())])
         except TypeError as error:
-            raise UnmovableState(f"bin {number}{_culprit(state)} cannot move: {error}") from None
+            culprit = _culprit(state, self._pending.get(number, {}))
+            raise UnmovableState(f"bin {number}{culprit} cannot move: {error}") from None
 
     def sizes(self, bins: int) -> NDArray[np.int64]:
-        """About how many bytes each bin has: 64 for every entry of a dictionary and for every pending record."""
+        """About how many bytes each bin has: 64, and for every entry of a dictionary and every pending record as many.
+
+        A bin that is here has some: what has none is elsewhere.
+        """
         sizes = np.zeros(bins, np.int64)
         for number, state in self._states.items():
-            sizes[number] = 64 * (len(state) if isinstance(state, Sized) else 1)
+            sizes[number] = 64 * (1 + (len(state) if isinstance(state, Sized) else 1))
         for number, times in self._pending.items():
             sizes[number] += 64 * sum(map(len, times.values()))
         return sizes
@@ -110,12 +114,22 @@ class RowBins:
         return set(self._states) | set(self._pending)
 
 
-def _culprit(state: Any) -> str:
-    """Which key of a dictionary is to blame."""
+def _culprit(state: Any, pending: dict[Time, list[Any]]) -> str:
+    """Which key of a dictionary, or which pending record, is to blame."""
     if isinstance(state, dict):
         for key, value in state.items():
-            try:
-                codec.encode([key, value])
-            except TypeError:
+            if not _movable([key, value]):
                 return f", key {key!r},"
+    for time, records in pending.items():
+        for _, record in records:
+            if not _movable(record):
+                return f", with {record!r} put off until {time!r},"
     return ""
+
+
+def _movable(value: Any) -> bool:
+    try:
+        codec.encode(value)
+    except TypeError:
+        return False
+    return True

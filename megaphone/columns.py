@@ -12,7 +12,7 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed, scatter_columns
+from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed, split
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
@@ -66,12 +66,12 @@ class ColumnRouter(Router):
         """The records whose keys are in their bins, and those whose keys are apart."""
         name = self._wanted[port][0]
         keys = as_words(columns[name], name)
-        to, counts = np.empty(len(keys), np.uint32), np.zeros(2 * self._peers, np.int64)
+        order, ends = np.empty(len(keys), np.int64), np.zeros(2 * self._peers, np.int64)
         workers = self._configurations.at(time)
         route_apart(
-            keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, to, counts
+            keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, order, ends
         )  # fmt: skip
-        parts = scatter_columns(columns, to, counts)
+        parts = split(columns, order, ends)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
     def route(self, time: Time, port: int, batch: Any) -> Parts:
@@ -79,9 +79,9 @@ class ColumnRouter(Router):
         if self._peers == 1:
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
-        to, counts = np.empty(len(keys), np.uint32), np.zeros(self._peers, np.int64)
-        self._find(keys, self._by, self._configurations.at(time), to, counts)
-        return Parts(scatter_columns(columns, to, counts))
+        order, ends = np.empty(len(keys), np.int64), np.zeros(self._peers, np.int64)
+        self._find(keys, self._by, self._configurations.at(time), order, ends)
+        return Parts(split(columns, order, ends))
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         if migration.keys is not None:
@@ -184,7 +184,7 @@ class ColumnHost(Host):
 
     def _counted(self) -> tuple[Any, Any]:
         sizes = sum(part.segments.sizes for part in self._keyed.movable)
-        return self._keyed.table.meta[:, RECORDS], sizes
+        return self._keyed.table.meta[:, RECORDS].astype(np.int64), sizes
 
 
 def folded(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -73,10 +73,12 @@ def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:
 
 
 def _all_within(values: Any, end: int, what: str) -> NDArray[Any]:
-    numbers = np.asarray(values)
-    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and numbers.size):
-        odd = next((value for value in np.ravel(numbers).tolist() if type(value) is not int), values)
-        raise ControlError(f"{odd!r} is not the number of a {what}")
+    try:
+        numbers = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        numbers = np.empty(0, object)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        numbers = np.array([_within(value, end, what) for value in values], np.int64)  # which says what is odd
     outside = numbers[(numbers < 0) | (numbers >= end)]
     if outside.size:
         raise ControlError(f"there is no {what} {int(outside[0])}: there are {end}, from 0 to {end - 1}")
@@ -87,10 +89,17 @@ def _within(value: Any, end: int, what: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise ControlError(f"{value!r} is not the number of a {what}") from None
+        number = None
+    if number is None or isinstance(value, bool):
+        raise ControlError(f"{_brief(value)} is not the number of a {what}") from None
     if not 0 <= number < end:
-        raise ControlError(f"there is no {what} {number}: there are {end}, from 0 to {end - 1}")
+        raise ControlError(f"there is no {what} {_brief(number)}: there are {end}, from 0 to {end - 1}")
     return number
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
@@ -102,20 +111,21 @@ def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
     """
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _parse(line, number)
+            yield parse_line(line, number)
 
 
-def _parse(line: str, number: int) -> tuple[int, Update]:
+def parse_line(line: str, number: int) -> tuple[int, Update]:
+    """The update of a line, whose number is for errors."""
     form = 'lines look like {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1]}'
     try:
         entry = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ControlError(f"line {number} is not JSON ({error}); {form}") from None
     if not isinstance(entry, dict) or type(entry.get("time")) is not int:
         raise ControlError(f"line {number} has no integer time; {form}")
     if set(entry) == {"time", "bin", "worker"}:
         return entry["time"], Move(entry["bin"], entry["worker"])
-    if set(entry) == {"time", "map"} and isinstance(entry["map"], Sequence):
+    if set(entry) == {"time", "map"} and isinstance(entry["map"], list):
         return entry["time"], Assign(tuple(entry["map"]))
     if set(entry) == {"time", "key", "worker"}:
         key, worker = entry["key"], entry["worker"]

@@ -34,12 +34,18 @@ class Controller:
 
     `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
     sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told.
+
+    `lead`: the control input is kept so much ahead of what `advance_to` is told. Records whose configuration is certain
+    when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle, stream: Stream[Any]) -> None:
+    def __init__(self, control: InputHandle, stream: Stream[Any], lead: int = 0) -> None:
+        if lead < 0:
+            raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
         if not isinstance(stream, Migratable):
             raise TypeError("a controller needs the stream that a migratable operator returned, as it returned it")
         self._control = control
+        self._lead = lead
         self._operator = stream.handle
         self._strategy = all_at_once()
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
@@ -122,7 +128,9 @@ class Controller:
             self._progress = replace(self._progress, steps=self._progress.steps - 1)
 
     def advance_to(self, time: Time) -> None:
-        """Advances the control input to `time`, and sends the next step there if the last one is done."""
+        """Advances the control input to `time` (and the lead), and sends the next step there if the last is done."""
+        if self._lead:
+            time += self._lead
         self._control.advance_to(time)
         if self._under_way is not None and self._operator.passed(self._under_way):
             now = self._progress

@@ -2,7 +2,7 @@
 
 What belongs to a bin lies in segments: of a table, of post-dated records, of a join's rows. Each is a *part*, with a
 number. A message is one piece of one part of one bin: eight words that say which, how many rows the segment has room
-for, how many it uses, its fourth word of `meta`, where in it this piece belongs, how long its description is and how
+for, how many it uses, its fourth number of `meta`, where in it this piece belongs, how long its description is and how
 long it is itself; then the part's description of its rows (a join's types of columns), and the words themselves. A
 segment that is larger than a message goes in several; only the first describes.
 """
@@ -41,6 +41,7 @@ def depart(parts: Sequence[Any], bin: int, limit: int) -> Iterator[Words]:
         rows = segments.contents(bin)
         if len(rows):
             room, used, extra = (int(segments.meta[bin, column]) for column in (ROOM, USED, RECORDS))
+            extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
             description = part.describe()
             for offset in range(0, len(rows), limit):
                 yield pack(Piece(number, bin, room, used, extra, offset, description, rows[offset : offset + limit]))
@@ -67,18 +68,23 @@ def unpack(message: Words) -> Piece:
 
 
 def arrive(parts: Sequence[Any], piece: Piece) -> None:
-    """Installs a piece; the first one of a part makes room for all of them."""
+    """Installs a piece. They come in any order: the first makes room for all, and the last completes the bin."""
     if piece.part >= len(parts) or piece.bin >= parts[piece.part].segments.bins:
         raise ValueError(f"a piece of part {piece.part} of bin {piece.bin}, of which there is none")
-    part = parts[piece.part]
+    part, bin = parts[piece.part], piece.bin
+    segments = part.segments
+    length = (piece.used if segments.packed else piece.room) * segments.stride
+    if piece.offset + len(piece.words) > length:
+        raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
+    if bin not in segments.missing:
+        segments.make(bin, piece.room, piece.used)
+        segments.missing[bin] = length
+        if segments.packed:
+            segments.meta[bin, RECORDS] = piece.extra  # else it counts what is applied here
     if piece.offset == 0:
         part.heed(piece.description)
-        part.segments.make(piece.bin, piece.room, piece.used)
-        if part.segments.packed:
-            part.segments.meta[piece.bin, RECORDS] = piece.extra  # else it counts what is applied here
-    rows = part.segments.contents(piece.bin)
-    if piece.offset + len(piece.words) > len(rows):
-        raise ValueError(f"a piece of bin {piece.bin} does not fit into its segment of {len(rows)} words")
-    rows[piece.offset : piece.offset + len(piece.words)] = piece.words
-    if piece.offset + len(piece.words) == len(rows):
-        part.arrived(piece.bin)
+    segments.contents(bin)[piece.offset : piece.offset + len(piece.words)] = piece.words
+    segments.missing[bin] -= len(piece.words)
+    if not segments.missing[bin]:
+        del segments.missing[bin]
+        part.arrived(bin)

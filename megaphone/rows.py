@@ -116,7 +116,7 @@ def stateful(
         return lambda record: bin_of(key(record), shift)
 
     def make_host(context: Context, shared: Shared) -> Callable[[], None]:
-        return Host(context, shared, len(streams), apply, bins, interval).step
+        return Host(context, shared, keys, apply, bins, interval).step
 
     parts = Assembly(
         RowBins(state),

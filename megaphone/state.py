@@ -7,6 +7,7 @@ that time any more.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns
 from typing import Any
@@ -18,6 +19,8 @@ from dataflow.lowlevel import Capability, Context, InputPort, OutputPort
 from dataflow.order import Time
 from megaphone.routing import Shared
 from megaphone.statistics import Reporter
+
+_NAMED = 8  # keys that an error names
 
 Apply = Callable[[Time, int, list[list[Any]], Any, "Postponer"], Iterable[Any]]
 """(time, bin, records by input, the bin's state, postponer): what comes out."""
@@ -44,8 +47,10 @@ class Host:
     """The step of S."""
 
     def __init__(
-        self, context: Context, shared: Shared, ports: int, apply: Apply, bins: int, interval: float | None
+        self, context: Context, shared: Shared, keys: Sequence[Any], apply: Apply, bins: int, interval: float | None
     ) -> None:
+        ports = len(keys)
+        self._keys = keys  # of records, by input: for errors
         self._records: NDArray[np.int64] = np.zeros(bins, np.int64)  # applied so far, by bin
         self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted)
         self._bins = shared.bins
@@ -121,7 +126,7 @@ class Host:
             try:
                 results.extend(self._apply(time, number, records, self._bins.state(number), self._postponer))
             except Exception as error:
-                error.add_note(f"in bin {number} at {time!r}")
+                error.add_note(f"in bin {number} at {time!r}{self._among(records)}")
                 raise
         self._reporter.spent(perf_counter_ns() - began)
         assert self._now is not None
@@ -130,6 +135,15 @@ class Host:
         self._hold_least_pending()
         self._now.drop()
         self._now = None
+
+    def _among(self, records: list[list[Any]]) -> str:
+        """The keys of records, of which one is to blame for an error."""
+        try:
+            keys = dict.fromkeys(key(record) for key, part in zip(self._keys, records, strict=True) for record in part)
+        except Exception:  # a record that was put off may be anything; the error that is being told matters more
+            return ""
+        names = [repr(key) for key in itertools.islice(keys, _NAMED)] + ["..."] * (len(keys) > _NAMED)
+        return f", among records of {', '.join(names)}"
 
     def _take_groups(self, time: Time) -> dict[int, list[list[Any]]]:
         """The records of a time by bin, arrived and put off; and the right to send at that time."""

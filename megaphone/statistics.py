@@ -56,10 +56,12 @@ class Statistics:
         self.history: list[Load] | None = None  # set to a list to keep everything that is heard
 
     def heard(self, load: Load) -> None:
-        """A worker has told what it counted."""
-        self.records[load.bins] = load.records
-        self.nanoseconds[load.bins] = load.nanoseconds
-        self.bytes[load.bins] = load.bytes
+        """A worker has told what it counted. A bin without a byte has left it: the new owner speaks for that one."""
+        here = load.bytes > 0
+        bins = load.bins[here]
+        self.records[bins] = load.records[here]
+        self.nanoseconds[bins] = load.nanoseconds[here]
+        self.bytes[bins] = load.bytes[here]
         self.seconds = load.seconds
         self.heavy[load.worker] = load
         self.reports += 1
@@ -114,7 +116,7 @@ class Reporter:
             return
         now = self._clock.now()
         counted, sizes = self._counter()
-        records = counted - self._before
+        records = (counted - self._before) & 0xFFFFFFFF  # tables count in 32 bits, which may come round
         total = int(records.sum())
         bins = np.flatnonzero((records > 0) | (sizes > 0))
         shares = records[bins] * (self._spent / total if total else 0.0)

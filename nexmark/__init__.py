@@ -8,8 +8,15 @@ The stream:
 What answers are held against:
 - `oracle`: the queries one after the other over lists of rows. `spark_oracle`: the same as Spark SQL over files.
 
-`commands` is the command line. Here also belong the queries (each written once, with its stateful operators as
-arguments, so that the native and the migratable form share one body) and the runner.
+The queries:
+- `queries`: each written once, with its stateful operators as an argument. `folds`, `counting`,
+  `hottest`, `dearest`: their parts.
+- `operators`: the two sets of operators, native and migratable.
+- `sources`: events an epoch at a time. `running`: a finite stream as fast as it goes. `results`: its rows as a file.
+- `measuring`: a query under open-loop load, with migrations. `together`: the operators of a query as one, for that.
+- `verifying`: whether several answers are the same.
+
+`commands` is the command line.
 """
 
 from nexmark.config import SECOND, Config

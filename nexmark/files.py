@@ -89,6 +89,11 @@ def read(directory: Path, columns: Mapping[str, Sequence[str]] = COLUMNS) -> Eve
     return {kind: _columns(found[kind], kind, list(columns[kind])) for kind in columns}
 
 
+def count(directory: Path) -> int:
+    """How many events there are, of all kinds."""
+    return sum(pq.read_metadata(path).num_rows for path in paths(directory).values() if path.is_file())
+
+
 def _columns(path: Path, kind: str, names: list[str]) -> Table:
     present = pq.read_schema(path).names
     if absent := [name for name in names if name not in present]:

@@ -69,10 +69,10 @@ COUNTED = {"auction": "i8", "pane_end": "i8", "bids": "i8"}
 
 
 @fold(state=PANE, output=COUNTED, pending={"auction": "i8", "pane_end": "i8"})
-def count_bid(value: Any, state: Any, later: Any, emit: Any) -> Any:
+def count_bids(value: Any, state: Any, later: Any, emit: Any) -> Any:
     if state.bids == 0:
         later.at(value.close_at, value.auction, value.pane_end)
-    state.bids += 1
+    state.bids += value.bids
 
 
 @fold(state=PANE, output=COUNTED, pending={"auction": "i8", "pane_end": "i8"}, create=False, forget="over")

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from dataflow.columns import Columns
+from dataflow.columns.hashing import unmix
+from dataflow.columns.kernels import FIRST, ROOM, TOP
 from dataflow.columns.pacts import key_words
 
 TICK = 0  # the amount of a post-dated record that takes nothing away
@@ -25,17 +28,27 @@ def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
     """The fold. All times in nanoseconds; the dataflow's times are multiples of `grid`."""
 
     def fold(time: int, batch: Columns, state: Any, notificator: Any) -> Any:
-        due = notificator.due
-        changes = _changes(batch, due)
+        changes = _changes(notificator.due)
         if len(batch):
-            ends = batch["pane_end"] + window
-            notificator.notify_at(up(ends, grid), batch["auction"], amount=-batch["bids"], window_end=ends)
+            changes = _joined(changes, (batch["auction"], batch["bids"], batch["pane_end"]))
+            leaving = (batch["auction"], -batch["bids"], batch["pane_end"] + window)
+            at = up(leaving[2], grid)
+            later = at > time
+            keys, amounts, ends = (column[later] for column in leaving)
+            notificator.notify_at(at[later], keys, amount=amounts, window_end=ends)
+            if not later.all():  # the grid is coarser than the window: some come and go at one time
+                changes = _joined(changes, tuple(column[~later] for column in leaving))
         rows = []
-        for end in range((time - grid) // slide * slide + slide, time + 1, slide):
+        end = (time - grid) // slide * slide + slide
+        while end <= time:
             _apply(state, changes, end)
             best = _best(state)
             if best is not None:
                 rows.append((end, *best))
+                end += slide
+            else:  # nothing is left: on to what comes next, though it be hours
+                later = changes[2][changes[2] > end]
+                end = int(later.min()) if len(later) else time + 1
         anchors = state.anchors()
         if len(anchors):
             following = (time // slide + 1) * slide
@@ -50,20 +63,19 @@ def up(times: Any, grid: int) -> Any:
     return -(-times // grid) * grid
 
 
-def _changes(batch: Columns, due: Columns) -> tuple[Any, Any, Any]:
-    """Auctions, amounts and the ends of the slides at which they change."""
+Changes = tuple[Any, ...]  # auctions, amounts, and the ends of the slides at which they change
+
+
+def _changes(due: Columns) -> Changes:
     taken = due["amount"] != TICK
-    keys, amounts, ends = due["key"][taken], due["amount"][taken], due["window_end"][taken]
-    if not len(batch):
-        return keys, amounts, ends
-    return (
-        np.concatenate([keys, batch["auction"]]),
-        np.concatenate([amounts, batch["bids"]]),
-        np.concatenate([ends, batch["pane_end"]]),
-    )
+    return due["key"][taken], due["amount"][taken], due["window_end"][taken]
 
 
-def _apply(state: Any, changes: tuple[Any, Any, Any], end: int) -> None:
+def _joined(some: Changes, others: Changes) -> Changes:
+    return tuple(np.concatenate(both) for both in zip(some, others, strict=True))
+
+
+def _apply(state: Any, changes: Changes, end: int) -> None:
     keys, amounts, ends = changes
     now = ends == end
     if now.any():
@@ -75,12 +87,26 @@ def _apply(state: Any, changes: tuple[Any, Any, Any], end: int) -> None:
 
 def _best(state: Any) -> tuple[int, int] | None:
     """The auction with the most bids here, and how many; ties to the smaller id."""
-    keys, rows = state.scan()
-    if not len(keys):
-        return None
-    bids = state["bids"][rows]
-    most = int(bids.max())
-    return int(keys[bids == most].view(np.int64).min()), most
+    place = state.dtype.fields["bids"][1] // 8  # in words, within a row
+    auction, most = _most_bids(state.words, state.meta, state.stride, state.shift, place)
+    return (auction, most) if most >= 0 else None
+
+
+@njit("UniTuple(int64, 2)(uint64[::1], int32[:, ::1], int64, uint64, int64)", cache=True)
+def _most_bids(words: Any, meta: Any, stride: Any, shift: Any, place: Any) -> Any:
+    """One pass over a table, in the order of memory: `table.scan` makes a list of all keys, and takes three times as
+    long. See `kernels` for the layout."""
+    auction, most = np.int64(0), np.int64(-1)
+    for bin in range(meta.shape[0]):
+        first = np.int64(meta[bin, FIRST])
+        for row in range(first, first + meta[bin, ROOM]):
+            tag = words[row * stride]
+            bids = np.int64(words[row * stride + place])
+            if tag and bids >= most:
+                key = np.int64(unmix((tag & ~TOP) | ((np.uint64(bin) << shift) & TOP)))
+                if bids > most or key < auction:
+                    auction, most = key, bids
+    return auction, most
 
 
 def hottest_of_all(parts: Columns) -> Columns:

@@ -17,6 +17,7 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from nexmark import folds
 from nexmark.config import SECOND
+from nexmark.counting import counts_of_batch
 from nexmark.dearest import dearest_of_batch
 from nexmark.hottest import PENDING, STATE, hottest, hottest_of_all, up
 from nexmark.operators import Operators
@@ -105,14 +106,15 @@ def q5(events: Events, ops: Operators, options: Options) -> Stream[Any]:
     slide, grid = options.q5_slide, options.grid
 
     def panes(bids: Columns) -> Any:
-        number = bids["date_time"] // slide + 1
-        end = number * slide
-        key = bids["auction"] * _PANES + number % _PANES
-        return {"key": key, "auction": bids["auction"], "pane_end": end, "close_at": up(end, grid)}
+        counted = counts_of_batch(bids, slide)
+        end = counted["pane_end"]
+        key = counted["auction"] * _PANES + end // slide % _PANES
+        return {"key": key, **counted, "close_at": up(end, grid)}
 
     counts = ops.state_machine(
         events["bid"].columns.map(panes, "panes"),
-        key="key", value=["auction", "pane_end", "close_at"], fold=folds.count_bid, due=folds.end_pane, name="q5 panes",
+        key="key", value=["auction", "pane_end", "bids", "close_at"],
+        fold=folds.count_bids, due=folds.end_pane, name="q5 panes",
     )  # fmt: skip
     fold = hottest(options.q5_window, slide, grid)
     best = ops.unary(counts, key="auction", fold=fold, state=STATE, pending=PENDING, name="q5 windows")

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import dataflow
 from dataflow.columns import Columns
 from dataflow.harness.startline import agree_on_start
+from nexmark.commands.progress import Progress
 from nexmark.config import Config
-from nexmark.generator import ENCODED, Generator
+from nexmark.generator import ENCODED
 from nexmark.operators import Migratable, Native
 from nexmark.queries import NEEDS, QUERIES, Options
+from nexmark.sources import Generated, Given, Source
 from nexmark.vocabulary import dictionary
 
 BATCH = 1 << 17  # events of an epoch, of all workers together
 AHEAD = 4  # epochs that may be on their way
+VARIANTS = ("native", "migratable")
 
 
 @dataclass(frozen=True)
@@ -30,58 +33,62 @@ class Plan:
     query: str
     config: Config = field(default_factory=Config)
     events: int = 1_000_000
+    given: Mapping[str, Mapping[str, Any]] | None = None  # columns by kind, in the place of generated ones
     variant: str = "migratable"
     bins: int = 256
     batch: int = BATCH
     windows: Mapping[str, int] = field(default_factory=dict)  # of `Options`, those that are not the default
     updates: Sequence[tuple[int, Any]] = ()
     keep: bool = False  # whether rows are brought home
+    output: Path | None = None  # where each worker puts its rows: a part of the file of this name
 
-    @property
-    def epoch(self) -> int:
-        """Events of an epoch: whole groups of those that come out of order."""
-        return -(-self.batch // self.config.group) * self.config.group
-
-    @property
-    def options(self) -> Options:
-        """Lengths of windows, and the grid of the dataflow's times: one epoch's."""
-        return Options(grid=max(1, int(self.epoch * self.config.delay)), **self.windows)
+    def source(self) -> Source:
+        """Where events come from."""
+        needs = NEEDS[self.query]
+        if self.given is not None:
+            return Given(self.given, needs, self.batch)
+        return Generated(self.config, needs, self.events, self.batch)
 
 
 @dataclass(frozen=True)
 class Result:
     """What one worker has to say."""
 
-    events: int
+    events: int  # of all workers
     rows: int
     seconds: float  # first record in to last result out
     setup: float  # building, compiling and waiting for the others
+    cpu: float  # seconds of this process, of the run itself
     peak: int  # bytes of memory
     kept: list[Any]  # rows, if they were to be kept
 
 
 class Job:
-    """A query on one worker, with its inputs."""
+    """A query on one worker, with its inputs. `ops(configuration)` makes the operators, for tests that want others."""
 
-    def __init__(self, worker: dataflow.Worker, plan: Plan, ops: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self, worker: dataflow.Worker, plan: Plan, grid: int, ops: Callable[[Any], Any] | None = None
+    ) -> None:
         self.worker = worker
         self.plan = plan
         self.rows = 0
         self.kept: list[Columns] = []
+        self._keeps = plan.keep or plan.output is not None
         needs = NEEDS[plan.query]
         with worker.dataflow(plan.query) as scope:
+            self._scope = scope
             self.control, configuration = scope.input("control")
             made = {kind: scope.input(kind) for kind in needs}
             self.inputs = {kind: handle for kind, (handle, _) in made.items()}
             self.operators = ops(configuration) if ops is not None else operators(plan, configuration)
             streams = {kind: stream for kind, (_, stream) in made.items()}
-            results = QUERIES[plan.query](streams, self.operators, plan.options)
+            results = QUERIES[plan.query](streams, self.operators, Options(grid=grid, **plan.windows))
             self.results = results.inspect_batch(self._take)
             self.probe = self.results.probe()
 
     def _take(self, time: Any, batch: Any) -> None:
         self.rows += len(batch)
-        if self.plan.keep:
+        if self._keeps:
             self.kept.append(batch)
 
     def send(self, events: Mapping[str, Any]) -> None:
@@ -89,7 +96,7 @@ class Job:
         for kind, columns in events.items():
             length = len(next(iter(columns.values())))
             if length:
-                self.inputs[kind].send(Columns.trusted(columns, length))
+                self.inputs[kind].send(Columns.trusted(dict(columns), length))
 
     def advance_to(self, to: int) -> None:
         """Promises that nothing will come before."""
@@ -102,69 +109,77 @@ class Job:
             handle.close()
 
 
+    async def abandon(self) -> None:
+        """Ends the query, whatever is pending, when all workers are here: all of them must call this."""
+        await agree_on_start(self.worker)
+        if self.worker.index == 0:
+            self.worker.drop_dataflow(self._scope)
+
+
 def operators(plan: Plan, configuration: Any) -> Any:
     """The set of operators that the plan asks for."""
     if plan.variant == "native":
         return Native()
     if plan.variant == "migratable":
         return Migratable(configuration, plan.bins)
-    raise ValueError(f"the variants are native and migratable, not {plan.variant!r}")
+    raise ValueError(f"the variants are {' and '.join(VARIANTS)}, not {plan.variant!r}")
 
 
-async def main(worker: dataflow.Worker, plan: Plan) -> Result:
-    """Runs a plan on one worker."""
+async def main(
+    worker: dataflow.Worker,
+    plan: Plan,
+    terminal: bool | None = None,
+    ops: Callable[[Any], Any] | None = None,
+    watch: Callable[[Job, int], object] | None = None,
+) -> Result:
+    """Runs a plan on one worker. `terminal`: whether stderr is one; None for no progress bar. `watch(job, number)` is
+    called after each epoch."""
     begun = time.perf_counter()
-    source = source_of(plan)
-    job = Job(worker, plan)
+    source = plan.source()
+    job = Job(worker, plan, source.grid, ops)
     if worker.index == 0:
         for at, update in plan.updates:
             job.control.send([update], at=at)
+    shown = terminal is not None and worker.index == 0
+    progress = Progress(f"running {plan.query}", source.epochs, sys.stderr, lines=True, terminal=terminal)
     await agree_on_start(worker)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     for number in range(source.epochs):
         job.advance_to(source.time(number))
         job.send(source.share(number, worker.index, worker.peers))
         await worker.room()
         if number >= AHEAD:
             await job.probe.wait_passed(source.time(number - AHEAD))
+        if shown:
+            progress.advance(1)
+        if watch is not None:
+            watch(job, number)
     job.close()
     await job.probe.wait_done()
-    seconds = time.perf_counter() - started
+    seconds, spent = time.perf_counter() - started, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    kept = [row for batch in job.kept for row in readable(batch).rows()]
-    return Result(source.events, job.rows, seconds, started - begun, peak, kept)
-
-
-class Generated:
-    """Epochs of generated events."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.events = plan.events
-        self._size = plan.epoch
-        self._config = plan.config
-        self._grid = plan.options.grid
-        self._generator = Generator(plan.config, columns=NEEDS[plan.query])
-        self.epochs = -(-plan.events // self._size)
-
-    def time(self, number: int) -> int:
-        """The time at which an epoch is sent: not after any of its events."""
-        first = self._config.base_time + int(number * self._size * self._config.delay)
-        return first // self._grid * self._grid
-
-    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
-        """One worker's part of an epoch."""
-        first = number * self._size
-        last = min(first + self._size, self.events)
-        cuts = np.linspace(first, last, peers + 1).astype(np.int64)
-        return self._generator.events(range(int(cuts[index]), int(cuts[index + 1])))
-
-
-def source_of(plan: Plan) -> Any:
-    """Where events come from."""
-    return Generated(plan)
+    if plan.output is not None:
+        write_part(part_of(plan.output, worker.index), job.kept)
+    kept = [row for batch in job.kept for row in readable(batch).rows()] if plan.keep else []
+    return Result(plan.events, job.rows, seconds, started - begun, spent, peak, kept)
 
 
 def readable(batch: Columns) -> Columns:
     """Words in the place of their codes."""
     words = {name: [dictionary(name)[code] for code in batch[name].tolist()] for name in batch.names if name in ENCODED}
     return batch.with_columns(words) if words and len(batch) else batch
+
+
+def part_of(path: Path, worker: int) -> Path:
+    """The file that one worker writes, before they are put together."""
+    return path.with_name(f".{path.name}.part{worker}")
+
+
+def write_part(path: Path, batches: Sequence[Columns]) -> None:
+    """One worker's rows; an empty file if there are none."""
+    import pyarrow.parquet as pq
+
+    if not batches:
+        path.write_bytes(b"")
+        return
+    pq.write_table(Columns.concat(batches).to_arrow(), path, compression="zstd")

@@ -20,9 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planners.partitionings import Tree
+from planners.partitionings import Cuts, Tree
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def least_values(tree: Tree, values: Floats) -> Floats:
@@ -40,11 +41,11 @@ class Choices(NamedTuple):
     """By source: the least total, the rank of the target that has it, and what the migration to it costs."""
 
     total: Floats
-    target: NDArray[np.int64]
+    target: Ints
     cost: Floats
 
 
-def cheapest(sources: NDArray[np.int16], tree: Tree, values: Floats, prefix: Floats) -> Choices:
+def cheapest(sources: Cuts, tree: Tree, values: Floats, prefix: Floats) -> Choices:
     """By row of cuts, the least cost plus value over the tree's leaves. `prefix` are the prefix sums of sizes."""
     least = least_values(tree, values)
     total, target = _cheapest(
@@ -54,7 +55,17 @@ def cheapest(sources: NDArray[np.int16], tree: Tree, values: Floats, prefix: Flo
 
 
 @njit(cache=True)
-def _cheapest(sources, cut, first, levels, least_cut, reach, least, values, prefix):  # type: ignore[no-untyped-def]
+def _cheapest(
+    sources: Cuts,
+    cut: Cuts,
+    first: Ints,
+    levels: Ints,
+    least_cut: Ints,
+    reach: Ints,
+    least: Floats,
+    values: Floats,
+    prefix: Floats,
+) -> tuple[Floats, Ints]:
     m, depth = len(prefix) - 1, len(levels) - 1
     steps = np.zeros((4, m + 1, m + 1))
     rest = np.empty((2, depth + 1, m + 1))
@@ -74,7 +85,7 @@ def _cheapest(sources, cut, first, levels, least_cut, reach, least, values, pref
 
 
 @njit(cache=True)
-def _tabulate(source, prefix, reach, steps):  # type: ignore[no-untyped-def]
+def _tabulate(source: Cuts, prefix: Floats, reach: Ints, steps: Floats) -> None:
     """What an interval [x, y) of P' does to the numbers (best, free), for every x and y: a matrix of maxima and sums.
 
     best' = max(best + steps[0], free + steps[1]);  free' = max(best + steps[2], free + steps[3])
@@ -105,7 +116,7 @@ def _tabulate(source, prefix, reach, steps):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _tabulate_rest(steps, least_cut, reach, rest):  # type: ignore[no-untyped-def]
+def _tabulate_rest(steps: Floats, least_cut: Ints, reach: Ints, rest: Floats) -> None:
     """The most that can still be gained right of a cut, by level: for the gain `best`, and for `free`."""
     m, depth = steps.shape[1] - 1, rest.shape[1] - 1
     for y in range(m + 1):
@@ -121,7 +132,7 @@ def _tabulate_rest(steps, least_cut, reach, rest):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _gain_along(path, steps, m):  # type: ignore[no-untyped-def]
+def _gain_along(path: Ints, steps: Floats, m: int) -> float:
     """The gain of one cut list."""
     best = free = 0.0
     for d in range(len(path) - 1):
@@ -131,13 +142,26 @@ def _gain_along(path, steps, m):  # type: ignore[no-untyped-def]
             max(best + steps[2, x, y], free + steps[3, x, y]),
         )
     x = path[-1]
-    return max(best + steps[0, x, m], free + steps[1, x, m])
+    gain: float = max(best + steps[0, x, m], free + steps[1, x, m])
+    return gain
 
 
 @njit(cache=True)
-def _search(  # type: ignore[no-untyped-def]
-    cut, first, levels, least_cut, reach, least, values, total, steps, rest, favourite, best, target
-):
+def _search(
+    cut: Cuts,
+    first: Ints,
+    levels: Ints,
+    least_cut: Ints,
+    reach: Ints,
+    least: Floats,
+    values: Floats,
+    total: float,
+    steps: Floats,
+    rest: Floats,
+    favourite: Ints,
+    best: float,
+    target: int,
+) -> tuple[float, int]:
     """Depth first through the tree, for what is less than `best`; leaves the best path in `favourite`."""
     m, last = steps.shape[1] - 1, len(levels) - 2
     path = np.zeros(last + 1, np.int64)

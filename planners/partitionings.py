@@ -57,7 +57,7 @@ class Partitionings:
 
     def __post_init__(self) -> None:
         if len(self.tasks) > MOST_TASKS:
-            raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit; use a coarser grid")
+            raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit: merge bins first")
 
     @cached_property
     def count(self) -> int:

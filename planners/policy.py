@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 PRECISION = 1e-15  # a change that is this small a share of the costs is rounding
 
 
@@ -26,7 +27,7 @@ class Policy:
     """
 
     direct: Floats
-    targets: NDArray[np.int64]
+    targets: Ints
 
 
 def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[Floats]) -> list[Floats]:
@@ -48,7 +49,10 @@ def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[F
 
 
 @njit(cache=True)
-def _settle(which, row, direct, targets, weights, costs, rounds):  # type: ignore[no-untyped-def]
+def _settle(
+    which: Ints, row: Ints, direct: Floats, targets: Ints, weights: Floats, costs: Floats, rounds: int
+) -> None:
+    """Applies fixed choices to these partitionings, in place, until rounding is all that changes."""
     for _ in range(rounds):
         change = scale = 0.0
         for i in which:

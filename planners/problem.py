@@ -16,7 +16,7 @@ from planners.errors import BadRequest
 from planners.feasibility import check_feasible
 from planners.grids import Grid, coarse
 from planners.model import Limits, Tasks
-from planners.partitionings import Partitionings, check_count
+from planners.partitionings import MOST_TASKS, Partitionings, check_count
 from planners.transitions import Transitions
 
 
@@ -40,6 +40,8 @@ class Problem:
     def __post_init__(self) -> None:
         if not 0 <= self.gamma < 1 or math.isnan(self.gamma):
             raise BadRequest(f"gamma is zero or more and below one, not {self.gamma!r}")
+        if len(self.tasks) > MOST_TASKS:
+            raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit: merge bins first")
         Limits(1, self.tau)  # is tau one?
         _ = self.cells  # does the grid fit?
 

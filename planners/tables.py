@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from planners.errors import BadRequest
+from planners.partitionings import Cuts
 from planners.problem import Problem
 from planners.projected import Projected
 
@@ -32,7 +33,7 @@ class Rows:
     """Some partitionings of a table, in the order of their costs; they are read when asked for."""
 
     least: float
-    read: Callable[[], tuple[NDArray[np.int16], NDArray[np.float64]]]
+    read: Callable[[], tuple[Cuts, NDArray[np.float64]]]
 
 
 class Tables:
@@ -94,7 +95,7 @@ def write(folder: str | Path, projected: Projected) -> None:
     )
 
 
-def arrow(cuts: NDArray[np.int16], costs: NDArray[np.float64]) -> pa.Table:
+def arrow(cuts: Cuts, costs: NDArray[np.float64]) -> pa.Table:
     """Rows as they are stored. Never unsigned: Spark would read decimals."""
     offsets = np.arange(len(cuts) + 1, dtype=np.int32) * cuts.shape[1]
     lists = pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cuts).ravel()))
@@ -133,30 +134,37 @@ def read_parameters(folder: Path) -> dict[str, Any]:
 
 def _in_memory(projected: Projected, nodes: int) -> Rows:
     cuts = projected.problem.in_tasks(projected.problem.partitionings(nodes).cuts())
-    costs = projected.costs[nodes]
+    costs = np.asarray(projected.costs[nodes])
+    rows = _in_order(cuts, costs)
+    return Rows(float(rows[1][0]), lambda: rows)
+
+
+def _in_order(cuts: Cuts, costs: NDArray[np.float64]) -> tuple[Cuts, NDArray[np.float64]]:
+    """By cost: searches rely on it, so it is not left to whoever wrote the file. Costs little if it is so already."""
+    if (np.diff(costs) >= 0).all():
+        return cuts, costs
     order = np.argsort(costs, kind="stable")
-    cuts, costs = np.ascontiguousarray(cuts[order]), costs[order]
-    return Rows(float(costs[0]), lambda: (cuts, costs))
+    return np.ascontiguousarray(cuts[order]), costs[order]
 
 
 def _row_groups(folder: Path, nodes: int) -> Iterator[Rows]:
     for path in sorted((folder / "costs" / f"nodes={nodes}").glob("*.parquet")):
         file = pq.ParquetFile(path, memory_map=True)
-        column = file.schema_arrow.get_field_index("cost")
-        leaf = next(i for i in range(len(file.schema)) if file.schema.column(i).path == "cost")
-        if column < 0 or "cuts" not in file.schema_arrow.names:
+        if not {"cuts", "cost"} <= set(file.schema_arrow.names):
             raise BadRequest(f"{path} is not a table of projected costs: it has the columns {file.schema_arrow.names}")
+        leaf = next(i for i in range(len(file.schema)) if file.schema.column(i).path == "cost")
         for group in range(file.num_row_groups):
-            least = file.metadata.row_group(group).column(leaf).statistics.min
-            yield Rows(float(least), _reader(file, group, nodes))
+            statistics = file.metadata.row_group(group).column(leaf).statistics
+            known = statistics is not None and statistics.has_min_max
+            yield Rows(float(statistics.min) if known else 0.0, _reader(file, group, nodes))  # no cost is below zero
 
 
 def _reader(
     file: pq.ParquetFile, group: int, nodes: int
-) -> Callable[[], tuple[NDArray[np.int16], NDArray[np.float64]]]:
-    def read() -> tuple[NDArray[np.int16], NDArray[np.float64]]:
+) -> Callable[[], tuple[Cuts, NDArray[np.float64]]]:
+    def read() -> tuple[Cuts, NDArray[np.float64]]:
         table = file.read_row_group(group, columns=["cuts", "cost"])
         cuts = table["cuts"].combine_chunks().flatten().to_numpy().astype(np.int16, copy=False)
-        return cuts.reshape(-1, nodes + 1), table["cost"].to_numpy()
+        return _in_order(cuts.reshape(-1, nodes + 1), table["cost"].to_numpy())
 
     return read

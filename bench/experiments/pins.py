@@ -14,7 +14,7 @@ from bench.run import Run
 from bench.timing import best_of
 from dataflow.columns import Columns
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import route_apart, route_hashed, scatter_columns
+from dataflow.columns.hashing import route_apart, route_hashed, split
 from dataflow.columns.keyed import Keyed, Side
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
@@ -51,16 +51,16 @@ def _nanoseconds(rounds: int, body: Callable[[], object]) -> float:
 
 
 def _plain(batch: Columns, owners: Any) -> None:
-    to, counts = np.empty(len(batch), np.uint32), np.zeros(PEERS, np.int64)
-    route_hashed(batch["key"].view(np.uint64), SHIFT, owners, to, counts)
-    scatter_columns(batch, to, counts)
+    order, ends = np.empty(len(batch), np.int64), np.zeros(PEERS, np.int64)
+    route_hashed(batch["key"].view(np.uint64), SHIFT, owners, order, ends)
+    split(batch, order, ends)
 
 
 def _pinned(batch: Columns, owners: Any, table: Overrides) -> None:
-    to, counts = np.empty(len(batch), np.uint32), np.zeros(2 * PEERS, np.int64)
+    order, ends = np.empty(len(batch), np.int64), np.zeros(2 * PEERS, np.int64)
     words = batch["key"].view(np.uint64)
-    route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, to, counts)
-    for part in scatter_columns(batch, to, counts)[PEERS:]:
+    route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, order, ends)
+    for part in split(batch, order, ends)[PEERS:]:
         mark(part)
 
 

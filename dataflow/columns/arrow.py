@@ -6,11 +6,13 @@ Arrow is imported when it is first needed: programs without strings do not wait 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
+_ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
 
 
 def _pyarrow() -> Any:
@@ -20,33 +22,61 @@ def _pyarrow() -> Any:
 
 
 def from_frame(data: Any) -> dict[str, Any]:
-    """The columns of a table, batch or frame: anything with `__arrow_c_stream__`, or a pandas frame."""
+    """The columns of a table, batch or frame: anything with `__arrow_c_stream__`."""
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError(
             f"columns are made from a mapping of names to arrays, or from anything with __arrow_c_stream__ (Arrow, "
             f"pandas, polars), not from {type(data).__name__}"
         )
-    table = _pyarrow().table(data)
-    if len(set(table.column_names)) != table.num_columns:
-        raise ValueError(f"columns must have different names: {table.column_names}")
-    return dict(zip(table.column_names, table.columns, strict=True))
+    if _is_pandas(data):  # column by column: pandas gives Arrow its not-a-numbers as missing values
+        names = list(data.columns)
+        columns = [data.iloc[:, i] for i in range(len(names))]
+    else:
+        table = _pyarrow().table(data)
+        names, columns = table.column_names, table.columns
+    if len(set(names)) != len(names):
+        raise ValueError(f"columns must have different names: {names}")
+    return dict(zip(names, columns, strict=True))
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas"
 
 
 def to_column(name: Any, values: Any) -> Any:
     """A numpy array for numbers and dates, an Arrow array for anything of variable length."""
     if isinstance(values, np.ndarray):
         return _from_numpy(name, values)
+    if _is_pandas(values) and isinstance(values.dtype, np.dtype) and values.dtype.kind in _KINDS:
+        return values.to_numpy()
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return _from_arrow(name, values)
     if hasattr(values, "__array__"):
         return _from_numpy(name, np.asarray(values))
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         raise TypeError(f"column {name!r} is {values!r}; a column is an array or a list of one length with the others")
+    return _from_list(name, values)
+
+
+def _from_list(name: Any, values: Sequence[Any]) -> Any:
     if not values:
         return np.empty(0, np.float64)
-    if isinstance(values[0], str | bytes) or any(value is None for value in values):
-        return _from_arrow(name, _pyarrow().array(values))
-    return _from_numpy(name, np.asarray(values))
+    pa = _pyarrow() if isinstance(values[0], _ARROWS) or any(value is None for value in values) else None
+    try:
+        array = np.asarray(values) if pa is None else pa.array(values)
+    except ValueError as error:  # Arrow's errors are ValueErrors or TypeErrors, numpy's ValueErrors
+        raise ValueError(f"column {name!r} cannot be made from such a list: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"column {name!r} cannot be made from such a list: {error}") from error
+    if pa is not None:
+        return _from_arrow(name, array)
+    if array.dtype.kind in "US":
+        raise TypeError(f"column {name!r} has strings and other things: a column holds values of one type")
+    if array.dtype.kind == "f" and all(isinstance(value, int) for value in values):  # for some from 2^63 on
+        if min(values) >= 0:
+            return np.array(values, np.uint64)
+        raise TypeError(f"column {name!r} has integers below 0 and from 2^63 on: no type of 64 bits holds both")
+    return _from_numpy(name, array)
 
 
 def _from_numpy(name: Any, values: Any) -> Any:
@@ -55,9 +85,7 @@ def _from_numpy(name: Any, values: Any) -> Any:
     if values.dtype.kind in "UTS" or (values.dtype.hasobject and all(isinstance(v, str | None) for v in values)):
         pa = _pyarrow()
         return pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
-    raise TypeError(
-        f"column {name!r} holds {values.dtype}; a column holds numbers, booleans, dates, time spans or strings"
-    )
+    return _refuse(name, values.dtype)
 
 
 def _from_arrow(name: Any, values: Any) -> Any:
@@ -66,29 +94,36 @@ def _from_arrow(name: Any, values: Any) -> Any:
     if not isinstance(array, pa.Array | pa.ChunkedArray):
         array = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
-    if pa.types.is_string_view(kind):
-        array, kind = array.cast(pa.large_string()), pa.large_string()
-    if (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    ):
+        chunks = [_plain(chunk) for chunk in array.chunks] or [_plain(pa.array([], array.type))]
+        array = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    else:
+        array = _plain(array)
+    kind, types = array.type, pa.types
+    if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)):
         return array
-    if not (pa.types.is_primitive(kind) and hasattr(np.dtype(kind.to_pandas_dtype()), "kind")):
-        raise TypeError(f"column {name!r} holds {kind}; a column holds numbers, booleans, dates, time spans or strings")
+    known = (types.is_integer, types.is_floating, types.is_boolean)
+    timely = (types.is_timestamp, types.is_duration, types.is_date)
+    if not any(test(kind) for test in (*known, *timely)):
+        return _refuse(name, kind)
     if array.null_count:
         raise TypeError(
             f"column {name!r} has {array.null_count} missing values, and a column of {kind} has none: "
             "fill them in, or leave those rows out, first"
         )
-    if pa.types.is_temporal(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
-        return array.to_numpy(zero_copy_only=False).astype("M8[D]") if pa.types.is_date(kind) else _refuse(name, kind)
-    return array.to_numpy(zero_copy_only=False)
+    numbers = array.to_numpy(zero_copy_only=False)
+    return numbers.astype("M8[D]") if types.is_date(kind) else numbers
+
+
+def _plain(array: Any) -> Any:
+    """The values of an Arrow array themselves, where it has a dictionary of them or views of them."""
+    pa = _pyarrow()
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary).take(array.indices)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    return array
 
 
 def _refuse(name: Any, kind: Any) -> Any:
@@ -97,7 +132,17 @@ def _refuse(name: Any, kind: Any) -> Any:
 
 def to_table(columns: dict[str, Any]) -> Any:
     """A pyarrow.Table of the columns."""
-    return _pyarrow().table(columns)
+    return _pyarrow().table({name: _to_arrow(name, column) for name, column in columns.items()})
+
+
+def _to_arrow(name: str, column: Any) -> Any:
+    pa = _pyarrow()
+    if not isinstance(column, np.ndarray):
+        return column
+    try:
+        return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"column {name!r} holds {column.dtype}, which Arrow does not know: {error}") from error
 
 
 def part(column: Any, start: int, length: int) -> Any:
@@ -105,16 +150,38 @@ def part(column: Any, start: int, length: int) -> Any:
     return column[start : start + length] if isinstance(column, np.ndarray) else column.slice(start, length)
 
 
-def join(columns: list[Any]) -> Any:
+def join(name: str, columns: list[Any]) -> Any:
     """One column after the other."""
+    columns = [column for column in columns if len(column)] or columns[:1]  # of nothing, the type means nothing
+    if len(columns) == 1:
+        return columns[0]
     if all(isinstance(column, np.ndarray) for column in columns):
-        return np.concatenate(columns)
+        return _join_numbers(name, columns)
+    if any(isinstance(column, np.ndarray) for column in columns):
+        raise _different(name, columns)
     pa = _pyarrow()
     kinds = {str(column.type) for column in columns}
     if len(kinds) > 1:  # small and large strings are one thing to everybody but Arrow
+        if not (kinds <= {"string", "large_string"} or kinds <= {"binary", "large_binary"}):
+            raise _different(name, columns)
         widest = pa.large_string() if kinds <= {"string", "large_string"} else pa.large_binary()
         columns = [column.cast(widest) for column in columns]
     return pa.concat_arrays(columns)
+
+
+def _join_numbers(name: str, columns: list[Any]) -> Any:
+    try:
+        joined = np.concatenate(columns)
+    except TypeError:
+        raise _different(name, columns) from None
+    if joined.dtype.kind == "f" and all(column.dtype.kind in "iub" for column in columns):
+        raise _different(name, columns)  # numpy would make floats of int64 and uint64, which hold neither
+    return joined
+
+
+def _different(name: str, columns: list[Any]) -> TypeError:
+    kinds = " and ".join(dict.fromkeys(type_name(column) for column in columns))
+    return TypeError(f"column {name!r} holds {kinds} in different batches: make them one type first")
 
 
 def to_list(column: Any) -> list[Any]:
@@ -124,7 +191,7 @@ def to_list(column: Any) -> list[Any]:
 
 def as_mask(mask: Any, length: int) -> Any:
     """A numpy array of booleans from a mask, which may be Arrow's."""
-    array = np.asarray(mask) if not hasattr(mask, "to_numpy") else mask.to_numpy(zero_copy_only=False)
+    array = np.asarray(mask)
     if array.dtype != np.bool_ or array.shape != (length,):
         raise TypeError(f"a mask has one boolean per row, {length} here, not {array.dtype} of shape {array.shape}")
     return array

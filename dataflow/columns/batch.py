@@ -31,6 +31,8 @@ class Columns:
     __slots__ = ("_columns", "_length")
 
     def __init__(self, data: Any) -> None:
+        if isinstance(data, Columns):
+            data = data._columns
         columns = data if isinstance(data, Mapping) else arrow.from_frame(data)
         self._columns: dict[str, Column] = {}  # invariant: one dimension, one length
         for name, values in columns.items():
@@ -80,7 +82,7 @@ class Columns:
         return f"<{self._length} rows of {columns}>"
 
     def __eq__(self, other: object) -> bool:
-        """Equal names, in order, and equal values; not-a-number equals itself here."""
+        """Equal names, in order, and equal values; not-a-number and not-a-time equal themselves here."""
         if not isinstance(other, Columns) or self.names != other.names or len(self) != len(other):
             return NotImplemented if not isinstance(other, Columns) else False
         return all(_same(self._columns[name], other._columns[name]) for name in self._columns)
@@ -97,7 +99,7 @@ class Columns:
 
     def take(self, rows: Array) -> Columns:
         """The rows with these numbers, in this order."""
-        numbers = np.asarray(rows)
+        numbers = np.asarray(rows, None if len(rows) else np.int64)
         return Columns.trusted({name: c.take(numbers) for name, c in self._columns.items()}, len(numbers))
 
     def filter(self, mask: Any) -> Columns:
@@ -124,7 +126,7 @@ class Columns:
         for batch in batches:
             if set(batch.names) != set(names):
                 raise ValueError(f"batches have different columns: {names} and {batch.names}")
-        columns = {name: arrow.join([batch[name] for batch in batches]) for name in names}
+        columns = {name: arrow.join(name, [batch[name] for batch in batches]) for name in names}
         return Columns.trusted(columns, sum(map(len, batches)))
 
     # Given back
@@ -170,6 +172,6 @@ def _column(name: Any, values: Any) -> Column:
 
 def _same(left: Column, right: Column) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        both: Any = left.dtype.kind + right.dtype.kind
-        return bool(np.array_equal(left, right, equal_nan=both == "ff"))
+        both = {left.dtype.kind, right.dtype.kind}
+        return bool(np.array_equal(left, right, equal_nan=both <= set("fc") or both == {"M"} or both == {"m"}))
     return arrow.to_list(left) == arrow.to_list(right)

@@ -8,11 +8,13 @@ module at the same time wait for the first to compile it.
 
 from __future__ import annotations
 
+import ast
 import dis
 import fcntl
 import hashlib
 import importlib.util
 import inspect
+import math
 import os
 import re
 import sys
@@ -59,44 +61,96 @@ def source_of(function: Callable[..., Any]) -> tuple[str, int]:
     return "\n".join(text), first + node.lineno - 1
 
 
-def surroundings(function: Callable[..., Any], seen: set[str] | None = None) -> list[str]:
-    """What a function uses from outside, as source: constants, modules, and other functions with theirs."""
-    seen = set() if seen is None else seen
+def surroundings(function: Callable[..., Any], seen: dict[str, Any] | None = None) -> list[str]:
+    """What a function uses from outside, as source: constants, modules, and other functions with theirs.
+
+    All of it stands in one module: FoldError if two functions mean different things by one name.
+    """
+    seen = {function.__name__: function, "np": np, "njit": numba.njit} if seen is None else seen
     lines: list[str] = []
     for name, value in _outside(function):
-        if name not in seen:
-            seen.add(name)
+        if _is_new(function, name, value, seen):
             lines += _as_source(function, name, value, seen)
+        if isinstance(value, types.ModuleType):
+            lines += _attributes(function, name, value)
     return lines
 
 
+def _is_new(function: Callable[..., Any], name: str, value: Any, seen: dict[str, Any]) -> bool:
+    if name not in seen:
+        seen[name] = value
+        return True
+    known = seen[name]
+    if known is not value and (type(known) is not type(value) or not isinstance(value, _CONSTANTS) or known != value):
+        raise FoldError(
+            f"{function.__name__} uses {name}, which means something else in another function that is compiled with "
+            "it: give one of them another name"
+        )
+    return False
+
+
 def _outside(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    closure = inspect.getclosurevars(function)
-    yield from sorted(closure.nonlocals.items())
-    for name in sorted({i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"}):
-        if name in closure.globals:
-            yield name, closure.globals[name]
+    """The names that a function and the functions inside it use from outside, and what they mean."""
+    yield from sorted(inspect.getclosurevars(function).nonlocals.items())
+    arguments = definition(function).args
+    defaults = [node for node in (*arguments.defaults, *arguments.kw_defaults) if node is not None]
+    names = {node.id for default in defaults for node in ast.walk(default) if isinstance(node, ast.Name)}
+    for name in sorted(names | _globals_of(function.__code__)):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
 
 
-def _as_source(function: Callable[..., Any], name: str, value: Any, seen: set[str]) -> list[str]:
+def _globals_of(code: types.CodeType) -> set[str]:
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return names.union(*(_globals_of(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+
+
+def _attributes(function: Callable[..., Any], name: str, module: types.ModuleType) -> list[str]:
+    """What a function uses of a module, as comments: so that another value makes another digest."""
+    used = {
+        node.attr
+        for node in ast.walk(definition(function))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    }
+    values = [(attribute, getattr(module, attribute, None)) for attribute in sorted(used)]
+    lines = [f"{name}.{attribute} = {value!r}" for attribute, value in values if isinstance(value, _CONSTANTS)]
+    for attribute, value in values:
+        plain = getattr(value, "py_func", value)
+        if inspect.isfunction(plain) and not module.__name__.startswith(("numpy", "math", "numba")):
+            lines += [f"{name}.{attribute}:", *surroundings(plain), *source_of(plain)[0].splitlines()]
+    return [f"# {part}" for line in lines for part in line.splitlines()]
+
+
+def _as_source(function: Callable[..., Any], name: str, value: Any, seen: dict[str, Any]) -> list[str]:
     if isinstance(value, types.ModuleType):
         return [f"import {value.__name__} as {name}"]
-    if isinstance(value, _CONSTANTS) or (isinstance(value, tuple) and all(isinstance(v, _CONSTANTS) for v in value)):
-        return [f"{name} = {value!r}"]
-    if isinstance(value, np.generic):
-        return [f"{name} = np.{value.dtype.name}({value.item()!r})"]
+    if (literal := _literal(value)) is not None:
+        return [f"{name} = {literal}"]
     plain = getattr(value, "py_func", value)  # of a function that is compiled already
     if inspect.isfunction(plain):
         text, _ = source_of(plain)
-        return [
-            *surroundings(plain, seen),
-            f"@njit\n{text}",
-            *([] if plain.__name__ == name else [f"{name} = {plain.__name__}"]),
-        ]
+        alias = [] if plain.__name__ == name else [f"{name} = {plain.__name__}"]
+        if alias and not _is_new(function, plain.__name__, value, seen):
+            return alias
+        return [*surroundings(plain, seen), f"@njit\n{text}", *alias]
     raise FoldError(
         f"{function.__name__} uses {name}, which is a {type(value).__name__}: a compiled fold can use numbers, "
         "strings, tuples of them, modules and functions from outside; keep anything else in its state"
     )
+
+
+def _literal(value: Any) -> str | None:
+    """A constant as source; None if it is something else."""
+    if isinstance(value, np.generic):
+        return f"np.{value.dtype.name}({_literal(value.item())})" if value.dtype.kind in "iufb" else None
+    if type(value) is tuple:
+        parts = [_literal(part) for part in value]
+        return None if None in parts else f"({''.join(f'{part}, ' for part in parts)})"
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else f"float('{float(value)!r}')"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return repr(int(value))  # an enumeration's member is an integer too
+    return repr(value) if type(value) in _CONSTANTS else None
 
 
 class Module:
@@ -127,10 +181,12 @@ class Module:
                 drive.compile(signature)
             except NumbaError as error:
                 raise FoldError(self._explain(error)) from None
+            except Exception as error:  # numba is not above a KeyError
+                raise FoldError(self._explain(error)) from error
         drive.disable_compile()
         return drive  # type: ignore[no-any-return]
 
-    def _explain(self, error: NumbaError) -> str:
+    def _explain(self, error: Exception) -> str:
         message = str(error)
         name, file = self._function.__name__, inspect.getsourcefile(self._function)
         numbers = [
@@ -154,23 +210,24 @@ class Module:
         )
 
 
+_TELLING = (  # what numba says, from what says most to what says least
+    r"is expected here",
+    r"nknown attribute|annot|not supported|nrecognized|not defined|Invalid use",
+    r"No implementation",
+)
+
+
 def _reason(message: str) -> str:
     """The sentence of numba's message that says most."""
     lines = [line.strip() for line in message.splitlines()]
-    useful = [
-        line
-        for line in lines
-        if line and not line.startswith(("Failed in", "File", "During", "[", "-", "^", "<source"))
-    ]
-    telling = [
-        line
-        for line in useful
-        if re.search(
-            r"nknown attribute|No implementation|annot|not supported|is expected|nrecognized|not defined|Invalid use",
-            line,
-        )
-    ]
-    return (telling or useful or ["numba gave no reason"])[0]
+    noise = ("Failed in", "File", "During", "[", "-", "^", "<source")
+    useful = [line for line in lines if line and not line.startswith(noise)]
+    for pattern in _TELLING:
+        for number, line in enumerate(useful):
+            if re.search(pattern, line):
+                signature = useful[number + 1] if line.endswith("signature:") else ""
+                return f"{line.removeprefix('TypingError: ')} {signature.removeprefix('>>> ')}".rstrip()
+    return (useful or ["numba gave no reason"])[0]
 
 
 def _digest(source: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -23,7 +27,14 @@ class Driver:
     Compiled when it is made: before any record is accepted.
     """
 
-    def __init__(self, fold: Fold, names: tuple[str, ...] | None, table: Any, alone: bool) -> None:
+    def __init__(
+        self,
+        fold: Fold,
+        names: tuple[str, ...] | None,
+        table: Any,
+        alone: bool,
+        given: dict[str, np.dtype[Any]] | None = None,  # the types of the columns, where the fold need not say them
+    ) -> None:
         self.fold = fold
         self.table = table
         self._alone = alone  # whether `value` is the one column itself
@@ -32,7 +43,12 @@ class Driver:
         unknown = [name for name in kinds if name not in self._names and not (alone and name == "value")]
         if unknown:
             raise FoldError(f"{fold.name} declares the type of {unknown[0]!r}, which is not among its value columns")
-        self.kinds = [kinds.get("value" if alone and "value" in kinds else name, _INT64) for name in self._names]
+        said = [kinds.get("value" if alone and "value" in kinds else name) for name in self._names]
+        known = [_INT64 if given is None else given[name] for name in self._names]
+        if given is not None and any(kind not in (None, known[i]) for i, kind in enumerate(said)):
+            raise FoldError(f"{fold.name} declares other types of values than `pending` has: leave its values= out")
+        self.kinds = [kind or known[i] for i, kind in enumerate(said)]
+        _check_names(fold, self._names, alone)
         if "value" in fold.parameters and not self._names:
             raise FoldError(f"{fold.name} has a parameter `value`, and the operator names no column for it: value=")
         self._value = namedtuple("Value", self._names) if self._names and not alone else None
@@ -42,7 +58,7 @@ class Driver:
     def apply(self, time: int, keys: Array, values: list[Array]) -> tuple[Columns | None, Array]:
         """Applies records; what comes out, and the words of post-dated records: (time, key, values...) each."""
         if self._drive is None:
-            with np.errstate(over="ignore", divide="raise", invalid="ignore"):
+            with compiled_arithmetic():
                 return self._apply_plain(time, keys, values)
         table, returns = self.table, self.fold.returns != "nothing"
         outputs = [np.empty(len(keys) if returns else 0, kind) for _, kind in self._outputs]
@@ -64,8 +80,9 @@ class Driver:
             return None
         table = words.reshape(-1, width)
         columns = {}
-        for i, (name, kind) in enumerate(self._outputs):
-            columns[name] = np.ascontiguousarray(table[:, i]).view(widest(kind)).astype(kind, copy=False)
+        with np.errstate(all="ignore"):  # a float32 overflows as silently as in compiled code
+            for i, (name, kind) in enumerate(self._outputs):
+                columns[name] = np.ascontiguousarray(table[:, i]).view(widest(kind)).astype(kind, copy=False)
         return Columns.trusted(columns, len(table))
 
     # Compiled
@@ -78,16 +95,25 @@ class Driver:
         module = Module(
             self.fold.function,
             head(() if self._value is None else self._names),
-            loop(self.fold, self._names, self._alone, self.table.dense),
+            loop(self.fold, self._names, self._alone, self.table.dense) + f"# {self._types()}\n",
         )
         table = self.table
         words = types.uint64[::1]
+
+        def read(kind: Any) -> Any:
+            return typeof(np.empty(0, kind)).copy(readonly=True)  # what Arrow gives cannot be written to
+
         signature = [
-            typeof(table.entries), words, types.int64[:, ::1], types.int64[::1], types.int64, types.uint64, types.int64,
-            words, types.int64[::1], *(typeof(np.empty(0, kind)) for kind in self.kinds),
+            typeof(table.entries), words, types.int32[:, ::1], types.int64[::1], types.int64, types.uint64, types.int64,
+            read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
             *(typeof(np.empty(0, kind)) for _, kind in self._outputs),
         ]  # fmt: skip
         return module.compile(tuple(signature))
+
+    def _types(self) -> str:
+        """What the compiled code depends on besides its text."""
+        kinds = [str(kind) for kind in (*self.kinds, *(kind for _, kind in self._outputs))]
+        return f"{self.table.dtype.descr} {kinds}"
 
     # Plain
 
@@ -109,7 +135,7 @@ class Driver:
             }  # fmt: skip
             try:
                 result = fold.function(*(known[name] for name in fold.parameters))
-            except FloatingPointError as error:  # what compiled code raises
+            except (FloatingPointError, RuntimeWarning) as error:  # what compiled code raises
                 raise ZeroDivisionError(*error.args) from error
             if result is not None:
                 emit.row(*(result if fold.returns == "rows" else (result,)))
@@ -123,6 +149,45 @@ class Driver:
         return values[0] if values else None
 
 
+def _check_names(fold: Fold, names: tuple[str, ...], alone: bool) -> None:
+    """Several value columns are attributes of `value`."""
+    for name in () if alone else names:
+        if not name.isidentifier() or iskeyword(name) or name.startswith("_") or names.count(name) > 1:
+            raise FoldError(f"{fold.name}: {name!r} cannot be an attribute of `value`: rename the column first")
+
+
+@contextmanager
+def compiled_arithmetic() -> Iterator[None]:
+    """numpy's scalars as compiled code has them: integers wrap around, and dividing by zero is an error.
+
+    Compiled code raises for 0/0 as well, which to numpy is as invalid as inf - inf, about which nobody complains.
+    """
+    with np.errstate(over="ignore", under="ignore", divide="raise", invalid="warn"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "invalid value", RuntimeWarning)
+        division = r"invalid value encountered in (scalar )?(divide|floor_divide|remainder|divmod)"
+        warnings.filterwarnings("error", division, RuntimeWarning)
+        yield
+
+
+def _wide(value: Any) -> Any:
+    """A scalar of 64 bits, as compiled code computes: `state.small * 1000` does not wrap around at 32 bits.
+
+    Small unsigned integers become signed ones there, when they meet a constant.
+    """
+    kind = value.dtype
+    if kind.itemsize == 8 or kind.kind == "b":
+        return value
+    return np.float64(value) if kind.kind == "f" else np.int64(value)
+
+
+class PlainArray(np.ndarray[Any, np.dtype[Any]]):
+    """An array in the state, whose elements are those that compiled code would see."""
+
+    def __getitem__(self, index: Any) -> Any:
+        item = super().__getitem__(index)
+        return _wide(item) if isinstance(item, np.generic) else item
+
+
 class PlainState:
     """A row of state for folds that run uncompiled: its fields as attributes."""
 
@@ -134,9 +199,10 @@ class PlainState:
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._entries[name][self._row]
+            value = self._entries[name][self._row]
         except ValueError:
             raise AttributeError(f"the state has no field {name!r}") from None
+        return value.view(PlainArray) if isinstance(value, np.ndarray) else _wide(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in (self._entries.dtype.names or ()):

@@ -52,7 +52,8 @@ class Fold:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", _parameters(self.function))
-        returns, optional = _returns(self.function)
+        returns, optional, width = _returns(self.function)
+        _check_fields(self.function, self.parameters, self.state)
         if "emit" in self.parameters and returns != "nothing":
             raise FoldError(f"{self.name} has `emit`, and returns a row as well: give rows one way")
         if returns != "nothing" and not self.output:
@@ -61,6 +62,11 @@ class Fold:
             raise FoldError(f"{self.name} declares an output, and neither returns rows nor has a parameter `emit`")
         if returns == "value" and len(self.output) != 1:
             raise FoldError(f"{self.name} must return a tuple of {len(self.output)} values: {', '.join(self.output)}")
+        if returns == "rows" and width != {len(self.output)}:
+            raise FoldError(
+                f"{self.name} returns {' or '.join(map(str, sorted(width)))} values, and declares an output of "
+                f"{len(self.output)}: {', '.join(self.output)}"
+            )
         if self.forget is not None and self.forget not in self.state:
             raise FoldError(f"{self.name}: forget={self.forget!r} is not a field of its state")
         object.__setattr__(self, "returns", returns)
@@ -178,8 +184,23 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     )
 
 
-def _returns(function: Callable[..., Any]) -> tuple[str, bool]:
-    """What a function returns ("rows", "value" or "nothing"), and whether it may return None."""
+def _check_fields(function: Callable[..., Any], parameters: tuple[str, ...], state: Schema) -> None:
+    """FoldError if a function uses a field that its state does not have."""
+    if "state" not in parameters:
+        return
+    called = tuple(inspect.signature(function).parameters)[parameters.index("state")]
+    used = [node for node in ast.walk(definition(function)) if isinstance(node, ast.Attribute)]
+    for node in used:
+        if isinstance(node.value, ast.Name) and node.value.id == called and node.attr not in state:
+            line = inspect.getsourcelines(function)[1] + node.lineno - 1
+            raise FoldError(
+                f"{function.__name__}, {inspect.getsourcefile(function)}, line {line}: the state has no field "
+                f"{node.attr!r}; it has {', '.join(state) or 'none'}: say state={{{node.attr!r}: 'i8', ...}}"
+            )
+
+
+def _returns(function: Callable[..., Any]) -> tuple[str, bool, set[int]]:
+    """What a function returns ("rows", "value" or "nothing"), whether it may return None, and how many values."""
     tree = definition(function)
     finds = _Returns()
     for statement in tree.body:
@@ -191,9 +212,10 @@ def _returns(function: Callable[..., Any]) -> tuple[str, bool]:
         )
     given = [node for node in finds.values if not _is_none(node)]
     if not given:
-        return "nothing", True
+        return "nothing", True, set()
     optional = len(given) < len(finds.values) or not isinstance(tree.body[-1], ast.Return)
-    return ("rows" if all(isinstance(node, ast.Tuple) for node in given) else "value"), optional
+    rows = [node for node in given if isinstance(node, ast.Tuple)]
+    return ("rows" if len(rows) == len(given) else "value"), optional, {len(node.elts) for node in rows}
 
 
 class _Returns(ast.NodeVisitor):
@@ -221,6 +243,10 @@ class _Returns(ast.NodeVisitor):
         """A generator."""
         self.generator = True
 
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> None:
+        """A generator as well."""
+        self.generator = True
+
 
 def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
@@ -234,8 +260,10 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
         raise FoldError(
             f"the source of {function.__name__} cannot be read, which compiling needs: define it in a file"
         ) from None
-    tree = ast.parse(source)
-    node = tree.body[0]
+    try:
+        node: ast.stmt | None = ast.parse(source).body[0]
+    except SyntaxError:  # the line of a lambda, in the middle of something
+        node = None
     if not isinstance(node, ast.FunctionDef):
         raise FoldError(f"{function.__name__} must be written with def")
     return node

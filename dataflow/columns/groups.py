@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dataflow.columns.arrow import join, type_name
 from dataflow.columns.batch import Array, Columns
 
 # What an aggregate keeps of rows, and how what was kept of several parts becomes one. A mean is a sum and a count.
@@ -27,6 +28,8 @@ class Aggregates:
         self._means: dict[str, tuple[str, str]] = {}
         self._names = tuple(aggregates)
         for name, spec in aggregates.items():
+            if name in self.by:
+                raise ValueError(f"{name}={spec!r}: {name!r} is a column to group by: give the aggregate another name")
             self._add(name, *_parse(name, spec))
 
     def _add(self, name: str, what: str, column: str | None) -> None:
@@ -127,13 +130,27 @@ def match(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[s
 
 def _common_codes(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[str]) -> tuple[Array, Array]:
     """One number per row of either side, equal where all key columns are."""
-    both = Columns.concat(
-        [
-            Columns.trusted({f"{i}": side[name] for i, name in enumerate(names)}, len(side))
-            for side, names in ((left, on), (right, right_on))
-        ]
-    )
-    order, starts = group(both, both.names)
+    from dataflow.columns.hashing import words_of
+
+    columns: dict[str, Any] = {}
+    for i, (ours, theirs) in enumerate(zip(on, right_on, strict=True)):
+        pair = (left[ours], right[theirs])
+        if _family(pair[0]) != _family(pair[1]):
+            kinds = " and ".join(type_name(column) for column in pair)
+            raise TypeError(f"a join compares {ours!r} with {theirs!r}, which hold {kinds}: make them one type first")
+        if _family(pair[0]) == "integers":  # int64 and uint64 have no type in common: words, and who is negative
+            columns[f"{i} negative"] = np.concatenate([column < 0 for column in pair])
+            pair = (words_of(pair[0]), words_of(pair[1]))
+        columns[f"{i}"] = join(ours, list(pair))
+    order, starts = group(Columns.trusted(columns, len(left) + len(right)), tuple(columns))
     codes = np.empty(len(order), np.int64)
     codes[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
     return codes[: len(left)], codes[len(left) :]
+
+
+def _family(column: Any) -> str:
+    """What a column can be compared with: others of the same family."""
+    if not isinstance(column, np.ndarray):
+        return type_name(column).removeprefix("large_")
+    kind = column.dtype.kind
+    return "integers" if kind in "iub" else "floats" if kind == "f" else type_name(column)

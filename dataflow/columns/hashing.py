@@ -10,14 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column, Columns
 
+WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
+_OUT, _OWNERS, _COUNTS = types.uint64[::1], types.uint32[::1], types.int64[::1]
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _UNFIRST, _UNSECOND = np.uint64(0x96DE1B173F119089), np.uint64(0x319642B2D24D8EC3)  # inverses modulo 2^64
+_WORD = np.dtype(np.uint64)
 _30, _27, _31, _60, _54, _62 = (np.uint64(n) for n in (30, 27, 31, 60, 54, 62))
 
 
@@ -49,39 +53,54 @@ def unmix(hashed: Any) -> Any:
     return word - _GOLDEN
 
 
-@njit("void(uint64[::1], uint64[::1])", cache=True)
+@njit(types.void(WORDS, _OUT), cache=True)
 def mix_all(keys: Any, hashes: Any) -> None:
     """The hash of each key."""
     for i in range(keys.size):
         hashes[i] = mix(keys[i])
 
 
-@njit("void(uint64[::1], uint64[::1])", cache=True)
+@njit(types.void(WORDS, _OUT), cache=True)
 def unmix_all(hashes: Any, keys: Any) -> None:
     """The key of each hash."""
     for i in range(hashes.size):
         keys[i] = unmix(hashes[i])
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], uint32[::1], int64[::1])", cache=True, nogil=True)
-def route_hashed(keys: Any, shift: Any, owners: Any, to: Any, counts: Any) -> None:
-    """The owner of each key's bin, and how many keys each owner gets."""
+@njit
+def _group(to: Any, order: Any, ends: Any) -> None:
+    """The rows in the order of their owners, and where each owner's end. `ends` has how many rows each owner gets."""
+    start = 0
+    for owner in range(ends.size):
+        count = ends[owner]
+        ends[owner] = start
+        start += count
+    for i in range(to.size):
+        order[ends[to[i]]] = i
+        ends[to[i]] += 1
+
+
+@njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
+def route_hashed(keys: Any, shift: Any, owners: Any, order: Any, ends: Any) -> None:
+    """Rows by the owner of their key's bin: the rows in the order of their owners, and where each owner's end."""
+    to = np.empty(keys.size, np.uint32)
     for i in range(keys.size):
-        owner = owners[mix(keys[i]) >> shift]
-        to[i] = owner
-        counts[owner] += 1
+        to[i] = owners[mix(keys[i]) >> shift]
+        ends[to[i]] += 1
+    _group(to, order, ends)
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], uint32[::1], int64[::1])", cache=True, nogil=True)
-def route_dense(keys: Any, mask: Any, owners: Any, to: Any, counts: Any) -> None:
+@njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
+def route_dense(keys: Any, mask: Any, owners: Any, order: Any, ends: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
+    to = np.empty(keys.size, np.uint32)
     for i in range(keys.size):
-        owner = owners[keys[i] & mask]
-        to[i] = owner
-        counts[owner] += 1
+        to[i] = owners[keys[i] & mask]
+        ends[to[i]] += 1
+    _group(to, order, ends)
 
 
-@njit("void(uint64[::1], int64[::1], uint64[::1], int32[::1])", cache=True)
+@njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
 def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
     """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
     mask = np.uint64(slots.size - 1)
@@ -94,15 +113,17 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
 
 
 @njit(
-    "void(uint64[::1], boolean, uint64, uint32[::1], uint64[::1], int32[::1], uint32, uint32[::1], int64[::1])",
+    types.void(
+        WORDS, types.boolean, types.uint64, _OWNERS, WORDS, types.int32[::1], types.uint32, _COUNTS, _COUNTS
+    ),
     cache=True,
-    nogil=True,
-)
+)  # fmt: skip
 def route_apart(
-    keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, to: Any, counts: Any
+    keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, order: Any, ends: Any
 ) -> None:
-    """The owner of each key's bin; for a key in `slots`, `peers` and its own owner."""
+    """The same; a key in `slots` has for its owner `peers` and the one that is named there."""
     mask = np.uint64(slots.size - 1)
+    to = np.empty(keys.size, np.uint32)
     for i in range(keys.size):
         hashed = mix(keys[i])
         owner = workers[keys[i] & by] if dense else workers[hashed >> by]
@@ -113,65 +134,45 @@ def route_apart(
                 break
             slot = (slot + np.uint64(1)) & mask
         to[i] = owner
-        counts[owner] += 1
+        ends[owner] += 1
+    _group(to, order, ends)
 
 
-@njit("void(uint64[::1], uint64, uint32[::1], int64[::1])", cache=True, nogil=True)
-def route_modulo(keys: Any, peers: Any, to: Any, counts: Any) -> None:
-    """The worker of each key for a plain exchange: the upper half of its hash, scaled."""
+@njit(types.void(WORDS, types.uint64, _COUNTS, _COUNTS), cache=True)
+def route_modulo(keys: Any, peers: Any, order: Any, ends: Any) -> None:
+    """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
+    to = np.empty(keys.size, np.uint32)
     for i in range(keys.size):
-        owner = ((mix(keys[i]) >> np.uint64(32)) * peers) >> np.uint64(32)
-        to[i] = owner
-        counts[owner] += 1
-
-
-@njit(cache=True, nogil=True)
-def scatter(values: Any, to: Any, places: Any, out: Any) -> None:
-    """Writes each value to the next place of its owner."""
-    for i in range(values.size):
-        owner = to[i]
-        out[places[owner]] = values[i]
-        places[owner] += 1
+        to[i] = ((mix(keys[i]) >> np.uint64(32)) * peers) >> np.uint64(32)
+        ends[to[i]] += 1
+    _group(to, order, ends)
 
 
 def as_words(column: Column, name: str) -> Array:
     """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iubmM":
-        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
-        return np.ascontiguousarray(wide).view(np.uint64)
+        return words_of(column)
     raise TypeError(
         f"column {name!r} cannot be a key: it holds {type_name(column)}, and keys of columns "
         "are integers, booleans or dates. Encode it as integers first, or use rows"
     )
 
 
-def scatter_columns(batch: Columns, to: Array, counts: Array) -> list[Columns]:
-    """One batch per owner, each row to the owner that `to` names; the order of rows is kept."""
-    if counts.max() == len(batch):  # all to one: nothing need be copied
+def words_of(column: Array) -> Array:
+    """Integers, booleans or dates as 64-bit words that compiled code can read."""
+    kind, flags = column.dtype, column.flags
+    if kind.itemsize == 8 and kind.isnative and flags.c_contiguous and flags.aligned:
+        return column if kind == _WORD else column.view(_WORD)
+    plain = kind.itemsize == 8 and kind.isnative
+    return np.require(column if plain else column.astype(np.int64), requirements=["C", "A"]).view(_WORD)
+
+
+def split(batch: Columns, order: Array, ends: Array) -> list[Columns]:
+    """One batch per owner, from the rows in the order of their owners and where each owner's end."""
+    lasts: list[int] = ends.tolist()
+    firsts = [0, *lasts[:-1]]
+    if any(last - first == len(batch) for first, last in zip(firsts, lasts, strict=True)):  # nothing need be copied
         empty = batch.slice(0, 0)
-        return [batch if count == len(batch) else empty for count in counts.tolist()]
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    order: Array | None = None
-    parts: list[dict[str, Any]] = [{} for _ in counts]
-    cuts = list(zip(starts.tolist(), ends.tolist(), strict=True))
-    for name, column in batch.columns.items():
-        if isinstance(column, np.ndarray):
-            out = np.empty_like(column)
-            scatter(_words_of(column), to, starts.copy(), _words_of(out))
-            for part, (start, end) in zip(parts, cuts, strict=True):
-                part[name] = out[start:end]
-        else:
-            if order is None:
-                order = np.argsort(to, kind="stable")
-            moved = column.take(order)
-            for part, (start, end) in zip(parts, cuts, strict=True):
-                part[name] = moved.slice(start, end - start)
-    return [Columns.trusted(part, int(end - start)) for part, (start, end) in zip(parts, cuts, strict=True)]
-
-
-def _words_of(column: Array) -> Array:
-    """As unsigned integers of the same width, so that few kinds of kernels are compiled."""
-    if column.dtype.kind in ("i", "u", "f", "b", "m", "M") and column.dtype.itemsize in (1, 2, 4, 8):
-        return np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
-    return np.ascontiguousarray(column)
+        return [batch if last > first else empty for first, last in zip(firsts, lasts, strict=True)]
+    moved = batch.take(order)
+    return [moved.slice(first, last) for first, last in zip(firsts, lasts, strict=True)]

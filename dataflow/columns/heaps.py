@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 _FIRST, _USED = 0, 2  # columns of meta, as in kernels
+_READ = types.Array(types.uint64, 1, "C", readonly=True)
 NEVER = np.int64(2**63 - 1)
 
 
@@ -56,7 +57,10 @@ def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) ->
     meta[bin, _USED] = used + 1
 
 
-@njit("void(uint64[::1], int64[:,::1], int64, int64[::1], uint64[::1], int64[::1])", cache=True)
+@njit(
+    types.void(types.uint64[::1], types.int32[:, ::1], types.int64, types.int64[::1], _READ, types.int64[::1]),
+    cache=True,
+)
 def push_all(words: Any, meta: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> None:
     """Adds post-dated records, each to its bin, for which there is room."""
     for i in range(bins.size):
@@ -86,7 +90,7 @@ def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
         parent = child
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
 def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
     """Takes out records that are due by a time, as many as there is room for; how many."""
     bins, taken = tree.size // 2, 0

@@ -21,7 +21,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dataflow.columns.hashing import mix
+from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
@@ -34,6 +34,7 @@ TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0 = np.uint64(0)
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
 
 
@@ -256,7 +257,7 @@ def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start
         _fetch_row(words, (meta[np.int64(keys[i] & mask), FIRST] + np.int64(keys[i] >> shift)) * stride)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
 def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after."""
     for i in range(keys.size):
@@ -271,7 +272,7 @@ def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any,
     return 0
 
 
-@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
 def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> None:
     """The row of each key, -1 for those that are not there."""
     for i in range(keys.size):
@@ -279,7 +280,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -294,7 +295,7 @@ def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: 
     return found
 
 
-@njit("void(uint64[::1], int64[:,::1], int64, uint64, uint64[::1])", cache=True)
+@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS), cache=True)
 def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> None:
     """Forgets keys; those that are not there do no harm."""
     for i in range(keys.size):
@@ -305,7 +306,10 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, uint64[::1], uint64, int64, uint8[::1])", cache=True)
+@njit(
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint8[::1]),
+    cache=True,
+)
 def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
     """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
     mask = np.uint64(meta.shape[0] - 1)
@@ -325,6 +329,12 @@ def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: 
     return -1
 
 
+@njit("int64(int64)", cache=True)
+def room_for(rows: Any) -> Any:
+    """The room of the least segment for so many rows, for callers in Python."""
+    return size_of(size_for(rows))
+
+
 @njit("int64(uint64[::1], int64[::1], int64, int64, boolean)", cache=True)
 def allocate_rows(words: Any, ctl: Any, stride: Any, rows: Any, clear: Any) -> Any:
     """`allocate` for callers in Python: a segment with room for so many rows."""
@@ -337,7 +347,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int64[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 

@@ -15,11 +15,13 @@ from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import Fold, FoldError
-from dataflow.columns.hashing import as_words
+from dataflow.columns.hashing import as_words, words_of
 from dataflow.columns.pending import Pending
 from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, DenseTable, make_table
 from dataflow.errors import ConstructionError
+
+_FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,7 @@ class Keyed(WithPending):
         self._drivers = [Driver(side.fold, side.names or None, self.table, side.alone) for side in sides]
         self._due: Driver | None = None
         if due is not None and posts:
-            alone = len(pending) == 1
-            self._due = Driver(due, tuple(pending) or None, self.table, alone)
+            self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
         self.output = tuple(folds[0].output)
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
@@ -74,6 +75,8 @@ class Keyed(WithPending):
         if order:
             joined = Columns.concat(batches)
             batches = [joined.take(np.lexsort([joined[name] for name in reversed(order)]))]
+        elif len(batches) > 1 and sum(map(len, batches)) < _FEW:
+            batches = [Columns.concat(batches)]
         return [out for batch in batches for out in self._apply(port, time, batch)]
 
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
@@ -128,16 +131,17 @@ class Keyed(WithPending):
             raise TypeError(
                 f"{self.name}: column {name!r} holds strings, which a fold cannot use: encode it as integers"
             )
-        if column.dtype == kind and column.flags.c_contiguous:
+        if column.dtype == kind and column.flags.c_contiguous and column.flags.aligned:
             return column
         if column.dtype.kind in "mM" and kind.kind == "i":
-            return np.ascontiguousarray(column).view(np.int64)
+            return words_of(column).view(np.int64)
         if not np.can_cast(column.dtype, kind, "same_kind"):
+            say = {"f": f"say values={{{name!r}: 'f8'}} in fold(...)", "i": "make it unsigned, or leave out values="}
             raise TypeError(
                 f"{self.name}: column {name!r} is {column.dtype}, and the fold takes {kind}: "
-                f"say values={{{name!r}: 'f8'}} in fold(...)"
+                f"{say.get(column.dtype.kind, 'make it a number')}"
             )
-        return np.ascontiguousarray(column, kind)
+        return np.require(column, kind, ["C", "A"])
 
 
 def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:

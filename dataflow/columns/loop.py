@@ -7,15 +7,16 @@ import numpy as np
 from dataflow.columns.fold import Fold
 from dataflow.columns.schema import widest
 
+# Names that stand beside the user's own in one module begin with _df_.
 _HEAD = """
-from collections import namedtuple as _namedtuple
+from collections import namedtuple as _df_namedtuple
 import numpy as np
 from numba import njit
-from dataflow.columns.emitter import Rows as _Rows, certain as _certain
+from dataflow.columns.emitter import Rows as _df_Rows, certain as _df_certain
 from dataflow.columns.kernels import (
-    AT as _AT, BLOCK as _BLOCK, FIRST as _FIRST, FULL as _FULL, RECORDS as _RECORDS, TOP as _TOP,
-    fetch_dense as _fetch_dense, fetch_hashed as _fetch_hashed, find as _find, find_block as _find_block,
-    find_or_insert as _find_or_insert, make_block as _make_block, remove as _remove,
+    AT as _df_AT, BLOCK as _df_BLOCK, FIRST as _df_FIRST, FULL as _df_FULL, RECORDS as _df_RECORDS, TOP as _df_TOP,
+    fetch_dense as _df_fetch_dense, fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
+    find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
 )
 """
 _FIRST_ROWS = 1024  # words that emitters begin with
@@ -23,7 +24,7 @@ _FIRST_ROWS = 1024  # words that emitters begin with
 
 def head(names: tuple[str, ...]) -> str:
     """What stands before the fold: imports, and the type of its `value` where that has several columns."""
-    return _HEAD + (f'_Value = _namedtuple("Value", {list(names)!r})\n' if names else "")
+    return _HEAD + (f'_df_Value = _df_namedtuple("Value", {list(names)!r})\n' if names else "")
 
 
 def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
@@ -35,9 +36,9 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     outputs = [f"_o{i}" for i in range(len(fold.output))]
     given = ["_entries", "_words", "_meta", "_ctl", "_stride", "_shift", "time", "_keys", "_signed", *values, *outputs]
     body = [
-        "_ctl[_AT] = _i",
+        "_ctl[_df_AT] = _i",
         *_find(fold, dense),
-        "_meta[_bin, _RECORDS] += 1",
+        "_meta[_bin, _df_RECORDS] += 1",
         "state = _entries[_row]",
         "key = _signed[_i]",
         *_value(values, alone),
@@ -48,11 +49,11 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     lines = [
         "@njit(cache=True)",
         f"def _drive({', '.join(given)}):",
-        "    _tags, _rows = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.int64)",
+        "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
         "    _count, _n = 0, _keys.size",
         *_emitters(fold),
-        "    for _start in range(0, _n, _BLOCK):",
-        "        _end = min(_n, _start + _BLOCK)",
+        "    for _start in range(0, _n, _df_BLOCK):",
+        "        _end = min(_n, _start + _df_BLOCK)",
         *(f"        {line}" for line in _block(fold, dense)),
         "        for _i in range(_start, _end):",
         *(f"            {line}" for line in body),
@@ -73,7 +74,7 @@ def _emitters(fold: Fold) -> list[str]:
         if name in fold.parameters:
             zeros = "".join(f"np.{kind.name}(0), " for kind in columns)
             start = f"np.empty({_FIRST_ROWS}, np.uint64)"
-            lines.append(f"    {name} = _Rows({start}, np.int64(0), np.uint64(0), ({zeros}))")
+            lines.append(f"    {name} = _df_Rows({start}, np.int64(0), np.uint64(0), ({zeros}))")
     return lines
 
 
@@ -81,7 +82,7 @@ def _value(values: list[str], alone: bool) -> list[str]:
     if not values:
         return []
     columns = ", ".join(f"{value}[_i]" for value in values)
-    return [f"value = {columns}" if alone else f"value = _Value({columns})"]
+    return [f"value = {columns}" if alone else f"value = _df_Value({columns})"]
 
 
 def _call(fold: Fold, outputs: list[str]) -> list[str]:
@@ -92,7 +93,7 @@ def _call(fold: Fold, outputs: list[str]) -> list[str]:
     stores = [f"{output}[_count] = _result{'' if alone else f'[{i}]'}" for i, output in enumerate(outputs)]
     if not fold.optional:
         return [f"_result = {call}", *stores, "_count += 1"]
-    inside = [f"    {line}" for line in ("_result = _certain(_given)", *stores, "_count += 1")]
+    inside = [f"    {line}" for line in ("_result = _df_certain(_given)", *stores, "_count += 1")]
     return [f"_given = {call}", "if _given is not None:", *inside]
 
 
@@ -100,19 +101,19 @@ def _forget(fold: Fold, dense: bool) -> list[str]:
     if fold.forget is None:
         return []
     clear = ["for _k in range(_stride):", "    _words[_row * _stride + _k] = np.uint64(0)"]
-    remove = ["_remove(_words, _meta, _stride, _bin, _row)"]
+    remove = ["_df_remove(_words, _meta, _stride, _bin, _row)"]
     return [f"if state.{fold.forget}:", *(f"    {line}" for line in (clear if dense else remove))]
 
 
 def _block(fold: Fold, dense: bool) -> list[str]:
     """What is done for a block of records at once."""
     if dense:
-        return ["_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
-    lines = ["_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
+        return ["_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
+    lines = ["_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
     if fold.forget is None:
-        lines.append("if not _find_block(_words, _meta, _stride, _shift, _tags, _end - _start, _rows):")
-        make = "_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _end - _start, _rows)"
-        missing = [f"if not {make}:", "    return _FULL, _emitted, _later"] if fold.create else ["pass"]
+        lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _end - _start, _rows):")
+        make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _end - _start, _rows)"
+        missing = [f"if not {make}:", "    return _df_FULL, _emitted, _later"] if fold.create else ["pass"]
         lines += [f"    {line}" for line in missing]
     return lines
 
@@ -123,13 +124,14 @@ def _find(fold: Fold, dense: bool) -> list[str]:
         return [
             "_key = _keys[_i]",
             "_bin = np.int64(_key & np.uint64(_meta.shape[0] - 1))",
-            "_row = _meta[_bin, _FIRST] + np.int64(_key >> _shift)",
+            "_row = _meta[_bin, _df_FIRST] + np.int64(_key >> _shift)",
         ]
     lines = ["_hashed = _tags[_i - _start]", "_bin = np.int64(_hashed >> _shift)"]
     if fold.forget is None:
         lines.append("_row = _rows[_i - _start]")
         return lines if fold.create else [*lines, "if _row < 0:", "    continue"]
     if not fold.create:
-        return [*lines, "_row = _find(_words, _meta, _stride, _bin, _hashed | _TOP)", "if _row < 0:", "    continue"]
-    make = "_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _TOP)"
-    return [*lines, f"_row = {make}", "if _row < 0:", "    return _FULL, _emitted, _later"]
+        find = "_df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)"
+        return [*lines, f"_row = {find}", "if _row < 0:", "    continue"]
+    make = "_df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)"
+    return [*lines, f"_row = {make}", "if _row < 0:", "    return _df_FULL, _emitted, _later"]

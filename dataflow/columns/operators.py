@@ -210,5 +210,9 @@ def _pairs(left: Columns, right: Columns, on: tuple[str, ...], right_on: tuple[s
     left_rows, right_rows = match(left, right, on, right_on)
     ours = left.take(left_rows)
     others = right.select([name for name in right.names if name not in right_on]).take(right_rows)
-    renamed = {name if name not in ours else f"{name}_right": column for name, column in others.columns.items()}
-    return Columns.trusted({**ours.columns, **renamed}, len(left_rows))
+    columns = ours.columns
+    for name, column in others.columns.items():
+        while name in columns:
+            name += "_right"
+        columns[name] = column
+    return Columns.trusted(columns, len(left_rows))

@@ -29,12 +29,12 @@ class ExchangeColumns(Pact):
         self.name = f"exchange by {', '.join(self._by)}"
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        from dataflow.columns.hashing import route_modulo, scatter_columns
+        from dataflow.columns.hashing import route_modulo, split
 
         columns = require_columns(batch, self.name)
-        to, counts = np.empty(len(columns), np.uint32), np.zeros(peers, np.int64)
-        route_modulo(self._words(columns), peers, to, counts)
-        return scatter_columns(columns, to, counts)
+        order, ends = np.empty(len(columns), np.int64), np.zeros(peers, np.int64)
+        route_modulo(self._words(columns), peers, order, ends)
+        return split(columns, order, ends)
 
     def _words(self, columns: Columns) -> Array:
         from dataflow.columns.hashing import mix_all
@@ -51,12 +51,14 @@ class ExchangeColumns(Pact):
 
 def key_words(column: Any) -> Array:
     """A word for each value, equal for equal ones in every process: integers are their own, others are hashed."""
+    from dataflow.columns.hashing import words_of
+
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
-            column = column + 0.0  # one zero
-            return np.ascontiguousarray(column, np.float64).view(np.uint64)
-        wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)
-        return np.ascontiguousarray(wide).view(np.uint64)
+            return np.ascontiguousarray(column + 0.0, np.float64).view(np.uint64)  # + 0.0: one zero
+        if column.dtype.kind == "c":
+            raise TypeError("complex numbers cannot be keys: use their parts, as two columns")
+        return words_of(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     words = np.array([stable_hash(value) for value in encoded.dictionary.to_pylist()], np.uint64)
     indices: Array = encoded.indices.to_numpy(zero_copy_only=False)

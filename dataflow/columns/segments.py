@@ -17,6 +17,7 @@ from dataflow.columns.batch import Array
 
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
 _LARGE = 1 << 16  # bytes from which on pages are given back at once
 
 
@@ -67,13 +68,15 @@ class Segments:
         self.bins = bins
         self.stride = stride
         self.packed = packed
+        self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
         self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
-        self._about = reserve(bins * kernels.META * 8)  # read at random, like the rows: large pages here, too
-        self.meta: Array = np.frombuffer(self._about, np.int64).reshape(bins, kernels.META)
+        # Read at random, like the rows: large pages here, too. 16 bytes a bin: with 2^20 bins a cache should hold it.
+        self._about = reserve(bins * kernels.META * 4)
+        self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META)
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
-        self.ctl[kernels.LIMIT] = len(self.words) // stride
+        self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -101,8 +104,7 @@ class Segments:
         """Makes a segment for a bin that has none, for the caller to fill."""
         if self.meta[bin, kernels.ROOM]:
             raise AssertionError(f"bin {bin} is here already")
-        number = int(kernels.size_for(room))
-        if kernels.size_of(number) != room:
+        if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
         self.meta[bin, : kernels.RECORDS] = (self.allocate(room, clear=False), room, used)
 
@@ -115,7 +117,7 @@ class Segments:
 
     def full(self) -> OutOfMemory:
         """What to raise when kernels say FULL."""
-        return OutOfMemory(f"a table has outgrown its {len(self._mapped) >> 30} GiB of addresses: use more workers")
+        return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
 
     def _give_back(self, first: int, room: int) -> None:
         """Returns the pages that lie wholly within a segment to the system; they read as zeros from then on."""
@@ -127,7 +129,8 @@ class Segments:
     @property
     def sizes(self) -> Array:
         """How many bytes of each bin would travel."""
-        sizes: Array = self.meta[:, kernels.USED if self.packed else kernels.ROOM] * (self.stride * 8)
+        rows = self.meta[:, kernels.USED if self.packed else kernels.ROOM].astype(np.int64)
+        sizes: Array = rows * (self.stride * 8)
         return sizes
 
     def __sizeof__(self) -> int:

@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from nexmark.commands import generate
+from nexmark.commands import demo, generate, latency, run, verify
 from nexmark.commands.options import INTERRUPTED, USAGE, Misuse
 
-COMMANDS = (generate,)
+COMMANDS = (generate, run, latency, verify, demo)
 
 DESCRIPTION = """\
 NEXMark: the events of an auction site, persons who open auctions and bid on them, and eight queries over the stream.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from typing import Any
 
 from nexmark.config import Config
@@ -30,10 +31,12 @@ class Misuse(Exception):
     """What was asked for makes no sense or cannot be had; the message says what to do instead."""
 
 
-def add_event_options(parser: argparse.ArgumentParser) -> None:
-    """The options that make a `Config`."""
+def add_event_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """The options that make a `Config`, but for those that a command has no use for, or its own."""
     group = parser.add_argument_group("which events")
     for field, (metavar, what) in _EVENTS.items():
+        if field in without:
+            continue
         default = getattr(_DEFAULT, field)
         kind = number if field == "rate" else whole
         text = f"{what} (default {default:,})"
@@ -43,7 +46,7 @@ def add_event_options(parser: argparse.ArgumentParser) -> None:
 def config_of(options: argparse.Namespace) -> Config:
     """The `Config` that the options ask for."""
     try:
-        return Config(**{field: getattr(options, field) for field in _EVENTS})
+        return Config(**{field: getattr(options, field) for field in _EVENTS if hasattr(options, field)})
     except ValueError as error:
         raise Misuse(_in_terms_of_options(str(error))) from None
 

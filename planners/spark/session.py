@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -33,7 +34,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     """A session with this master. Under spark-submit the master is that of spark-submit, and None is the thing to give.
 
     Executors run this code: with a local master from where it lies, with any other from an archive that is sent along.
-    They need Python with numpy, numba and pyarrow; which Python, PYSPARK_PYTHON says (locally: the one that runs now).
+    They need a Python with this project's dependencies and pandas; which one, PYSPARK_PYTHON says (locally: this one).
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted and master is not None:
@@ -139,9 +140,11 @@ def _python_of_executors() -> Iterator[None]:
 
 
 def _archive() -> Path:
-    """This package as an archive. It must stay: executors that come later fetch it then."""
+    """This package and those below it as an archive. It must stay: executors that come later fetch it then."""
     path = Path(tempfile.mkdtemp(prefix="planners-")) / "planners.zip"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in sorted((ROOT / "planners").rglob("*.py")):
-            archive.write(source, source.relative_to(ROOT))
+        for package in ("planners", "megaphone", "dataflow"):
+            for source in sorted((ROOT / package).rglob("*.py")):
+                archive.write(source, source.relative_to(ROOT))
     return path

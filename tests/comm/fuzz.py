@@ -14,6 +14,7 @@ from typing import Any
 
 import msgpack
 import numpy as np
+import pyarrow as pa
 
 from dataflow.columns import Columns
 from dataflow.comm.frames import FrameDecoder, FrameEncoder, Limits
@@ -54,7 +55,28 @@ CLASSES = (
     ":",
     "",
 )
-DTYPES = ("<i8", "|O", "O", "|V0", "<U0", "<U99", "i4,i4", "(2,3)f8", "(1,", "f8[", "<M8[", "<m8[7D]", "S-1", "|S9999")
+TEXTS = ("", "x", "grün", "\U0001f600", None)
+STRINGS = (pa.string(), pa.large_string())
+DTYPES = (
+    "<i8",
+    "string",
+    "large_string",
+    "binary",
+    "string_view",
+    "|O",
+    "O",
+    "|V0",
+    "<U0",
+    "<U99",
+    "i4,i4",
+    "(2,3)f8",
+    "(1,",
+    "f8[",
+    "<M8[",
+    "<m8[7D]",
+    "S-1",
+    "|S9999",
+)
 
 
 def run_case(seed: int) -> None:
@@ -205,7 +227,8 @@ def _random_message(chance: Random) -> AnyMessage:
         return chance.choice((Pressure(SENDER, True), Goodbye(SENDER)))
     if kind == 4:
         length = chance.randrange(5)
-        arrays = {"a": np.arange(length), "b": np.zeros(length, "f4"), "c": np.full(length, "x", "U3")}
+        texts = pa.array([chance.choice(TEXTS) for _ in range(length + 2)], chance.choice(STRINGS))
+        arrays = {"a": np.arange(length), "b": np.zeros(length, "f4"), "c": texts.slice(chance.randrange(3), length)}
         return Data(SENDER, number, 3, time, Columns(arrays), number)
     rows = chance.choice(BATCHES) if kind < 8 else chance.choices(ROWS, k=chance.randint(1, 3))
     return Data(SENDER, number, 3, time, list(rows), number)

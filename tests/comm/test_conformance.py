@@ -130,6 +130,31 @@ def test_columns_keep_their_dtypes(rig: Rig, length: int) -> None:
     rig(script, 2)
 
 
+def test_columns_of_strings(rig: Rig) -> None:
+    import pyarrow as pa
+
+    texts = ["", "grün", None, "\U0001f600", "x" * 70_000, "\0"]
+    batches = [
+        Columns({"n": range(6), "text": texts, "large": pa.array(texts, pa.large_string())}),
+        Columns({"text": texts * 50}).slice(7, 40),
+        Columns({"bytes": [b"\xff", None, b""], "nothing": pa.array([None] * 3, pa.string())}),
+        Columns(
+            {"dictionary": pa.array(["a", "b", "a"]).dictionary_encode(), "view": pa.array(["x"] * 3, pa.string_view())}
+        ),
+    ]
+
+    async def script(end: End) -> None:
+        (peer,) = end.others
+        end.send(peer, *(data(end.index, batch) for batch in batches))
+        for message, expected in zip(await end.receive(len(batches)), batches, strict=True):
+            assert message.batch == expected and message.batch.rows() == expected.rows()
+            assert [str(c.type) for c in message.batch.columns.values() if not isinstance(c, np.ndarray)] == [
+                str(c.type) for c in expected.columns.values() if not isinstance(c, np.ndarray)
+            ]
+
+    rig(script, 2)
+
+
 def test_columns_of_one_frame_are_views_of_one_buffer(linked: Rig) -> None:
     size = 1 << 20
 

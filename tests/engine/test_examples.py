@@ -22,7 +22,7 @@ def output(example: Path) -> str:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_runs(example: Path) -> None:
-    assert output(example)
+    output(example)  # which is empty for those that only count
 
 
 def test_hello() -> None:

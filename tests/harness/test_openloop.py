@@ -95,7 +95,7 @@ def test_late_epochs_may_share_a_time() -> None:
     times = [time for _, _, time in log]
     assert times[:7] == list(range(7)) and times[14:] == list(range(14, 40)), "those in time have their own"
     assert times[7] == 7 and times == sorted(times)
-    assert len(set(times[7:14])) <= 3, "seven that are late, in the few goes that the bound allows"
+    assert len(set(times[7:14])) <= 4, "seven that are late, in the few goes that the bound of four allows"
 
 
 def test_overload_is_charged_stated_and_ends() -> None:

@@ -113,6 +113,24 @@ def test_migratable_joins_against_nested_loops(share: int) -> None:
         check(case, simulate(main, case, False, workers=case.peers, seed=seed, debug=seed % 7 == 0))
 
 
+def test_joins_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("megaphone.columns.PIECE", 3)
+    for seed in range(30):
+        case = random_case(seed)
+        check(case, simulate(main, case, False, workers=case.peers, seed=seed))
+
+
+async def on_a_process(worker: dataflow.Worker, case: Case) -> Any:
+    """As `main`; the store stays where it is."""
+    out, kinds, _ = await main(worker, case, False)
+    return out, kinds, None
+
+
+def test_joins_on_processes() -> None:
+    for seed in [seed for seed in range(100) if random_case(seed).peers == 2][:4]:
+        check(random_case(seed), dataflow.execute(on_a_process, random_case(seed), workers=2))
+
+
 def test_native_joins_against_nested_loops() -> None:
     for seed in range(30):
         case = random_case(seed)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dataflow
 from nexmark import files, oracle, spark_oracle
 from nexmark.config import SECOND, Config
 from nexmark.generator import Generator
 from nexmark.rows import rows
+from nexmark.running import Plan, main
+from nexmark.verifying import Difference, random_updates
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
+from tests.nexmark.runs import options_of, rows_of
 
 CONFIGS = {
     "slow": Config(seed=1, rate=100),
@@ -81,6 +86,22 @@ def test_the_oracles_agree_on_adverse_inputs(session: Any, tmp_path: Path, name:
     spark_oracle.load(session, tmp_path)
     for query in oracle.QUERIES:
         check(session, events, query)
+
+
+@pytest.mark.parametrize("seed", [21, 22])
+def test_the_engine_agrees_with_spark_while_state_moves(session: Any, tmp_path: Path, seed: int) -> None:
+    """Compiled folds on workers that share this process: one that has a JVM in it should not fork."""
+    config = Config(seed=seed, rate=1000, group=10 * (seed - 20), base_time=seed)
+    files.write(tmp_path, Generator(config), 6000)
+    spark_oracle.load(session, tmp_path)
+    for query in oracle.QUERIES:
+        windows = WINDOWS.get(query, {}) if seed == 22 and query != "q5" else {}
+        plan = Plan(query, config, events=6000, bins=16, batch=400, windows=options_of(query, windows), keep=True)
+        plan = replace(plan, updates=random_updates(plan, 4, 15, seed))
+        results = dataflow.execute(main, plan, workers=4, in_process=True)
+        expected = Counter(spark_oracle.answer(session, query, **windows))
+        assert expected
+        assert not Difference.between(expected, rows_of(results)), query
 
 
 def test_what_is_missing_is_named(session: Any, tmp_path: Path) -> None:

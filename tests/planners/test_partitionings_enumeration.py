@@ -80,5 +80,8 @@ def test_no_balanced_partitioning_is_infeasible_and_says_what_would_do() -> None
 
 
 def test_more_tasks_than_a_cut_can_tell_are_refused() -> None:
-    with pytest.raises(BadRequest, match="coarser grid"):
-        Partitionings(Tasks([1] * 40_000, [1] * 40_000), Limits(2, 0.5))
+    many = Tasks([1] * 40_000, [1] * 40_000)
+    with pytest.raises(BadRequest, match="merge bins"):
+        Partitionings(many, Limits(2, 0.5))
+    with pytest.raises(BadRequest, match="merge bins"):
+        Problem(many, Transitions([2], [[1.0]]), tau=0.5, gamma=0.5)

@@ -75,7 +75,19 @@ def test_from_logs_to_a_choice(spark: SparkSession, tmp_path: Path, capsys: pyte
     assert parameters["partitionings"] == {"2": 5, "3": 11, "4": 27} and parameters["error"] <= 45e-9
 
 
-def test_projected_costs_and_going_on_after_a_failure(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def collected(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The columns of every table that comes to the driver."""
+    kind, seen = type(spark.range(1)), []
+    collect = kind.collect
+    monkeypatch.setattr(kind, "collect", lambda table: seen.append(table.columns) or collect(table))
+    monkeypatch.setattr("pyspark.RDD.collect", lambda rdd: pytest.fail("rows of an RDD came to the driver"))
+    return seen
+
+
+def test_projected_costs_and_going_on_after_a_failure(
+    spark: SparkSession, tmp_path: Path, collected: list[list[str]]
+) -> None:
     folder = Folder(spark, str(tmp_path))
     seen: list[int] = []
 
@@ -94,6 +106,7 @@ def test_projected_costs_and_going_on_after_a_failure(spark: SparkSession, tmp_p
     )
     assert solution.resumed == 2 and seen == [1, 2, *range(2, solution.iterations + 1)]
     output.write(solution, EXAMPLE, folder)
+    assert collected and all(columns == ["nodes", "low", "high"] for columns in collected)  # never the costs
     tables, exact = Tables.open(tmp_path), dense(EXAMPLE)
     for nodes in EXAMPLE.counts:
         for cuts, cost in zip(EXAMPLE.partitionings(nodes).cuts().tolist(), exact.costs[nodes], strict=True):

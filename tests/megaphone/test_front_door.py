@@ -1,0 +1,28 @@
+"""The list of names that users import from megaphone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import megaphone
+
+NAMES = """
+    Assign ControlError Controller Move Moves Pin Pins Unpin all_at_once batched binary dense fluid fold follow join
+    matched read_control state_machine unary
+"""
+
+
+def test_the_front_door() -> None:
+    assert sorted(megaphone.__all__) == sorted(NAMES.split())
+    assert all(getattr(megaphone, name).__doc__ for name in megaphone.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'split'"):
+        _ = megaphone.split  # type: ignore[attr-defined]
+
+
+def test_a_program_of_rows_does_not_wait_for_the_compiler() -> None:
+    code = "import sys, dataflow, megaphone; print([m for m in ('numba', 'pyarrow') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,134 @@
+"""Queries under open-loop load: the rows are right whatever moves meanwhile, and ``python -m nexmark latency``."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dataflow.harness import Outcome
+from dataflow.testing import simulate
+from nexmark import oracle
+from nexmark.commands.main import main as command
+from nexmark.config import Config
+from nexmark.measuring import Feed, Load, half_moved, main
+from nexmark.queries import QUERIES
+from nexmark.rows import rows
+from nexmark.running import Plan
+from tests.nexmark.runs import rows_of
+
+
+def expected(load: Load) -> Counter[Any]:
+    generator = load.generator()
+    from nexmark.generator import Generator
+
+    events = Generator(generator.config).events(range(load.preload + load.schedule(1).records))
+    return Counter(oracle.QUERIES[load.plan.query]({kind: rows(table) for kind, table in events.items()}))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_rows_are_right_under_load_while_bins_move(query: str) -> None:
+    load = Load(
+        Plan(query, Config(seed=3, in_flight=20), bins=8, keep=True),
+        rate=3000, duration=0.4, epoch=0.01, dilation=7, preload=500,
+        migrations=[(0.05, "fluid"), (0.15, "batched"), (0.25, "all-at-once"), (0.3, "matched")], batch_bins=2,
+    )  # fmt: skip
+    seen = simulate(main, load, workers=2, seed=5)
+    assert rows_of(seen) == expected(load)
+    outcome = Outcome.of([each.recording for each in seen])
+    assert outcome.sustained
+    names = [migration.episode.name for migration in outcome.migrations]
+    assert names == ["fluid", "batched", "all-at-once", "matched"]
+    assert all(migration.episode.end is not None for migration in outcome.migrations)
+
+
+def test_what_is_loaded_before_is_there_when_the_clock_starts() -> None:
+    config = Config(persons=5, auctions=5, bids=0, active_people=1000)
+    load = Load(Plan("q8", config, bins=4), rate=1000, duration=0.05, epoch=0.01, preload=2000)
+    seen = simulate(main, load, workers=2, seed=1)
+    assert 1000 <= sum(each.keys for each in seen) <= 1011  # and some who sell before they register
+    assert sum(each.final_keys for each in seen) > sum(each.keys for each in seen)
+
+
+def test_half_of_one_workers_bins_move() -> None:
+    home = [bin % 3 for bin in range(64)]
+    moved = half_moved(home)
+    assert np.bincount(moved).tolist() == [11, 32, 21]
+    assert all(there == 1 for here, there in zip(home, moved, strict=True) if here != there)
+
+
+def test_epochs_that_are_late_are_sent_as_one() -> None:
+    class Job:
+        def __init__(self) -> None:
+            self.sent: list[Any] = []
+            self.inputs: dict[str, Any] = {}
+
+        def send(self, events: Any) -> None:
+            self.sent.append({kind: {n: c.tolist() for n, c in table.items()} for kind, table in events.items()})
+
+    job: Any = Job()
+    feed = Feed(job)
+    feed.advance_to(1)
+    for id in (1, 2):
+        feed.add({"person": {"id": np.array([id])}})
+    feed.advance_to(2)
+    assert job.sent == [{"person": {"id": [1, 2]}}]
+
+
+def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: str(tmp_path / f"x.{end}") for name, end in (("plot", "png"), ("json", "json"), ("report", "html"))}
+    moves = tmp_path / "moves.jsonl"
+    moves.write_text('{"time": 300000000, "bin": 0, "worker": 0}\n')
+    options = [word for name, path in files.items() for word in (f"--{name}", path)]
+    options += ["--rate", "1000", "--duration", "0.6", "--epoch-ms", "20", "--workers", "1", "--config", str(moves)]
+    assert command(["latency", "q4", *options]) == 0
+    told = capsys.readouterr().out
+    assert "NEXMark Q4, 1,000 events/s, migratable, 256 bins, epochs of 20 ms" in told
+    assert ".9999" in told and f"report: {files['report']}" in told
+    document = json.loads(Path(files["json"]).read_text())
+    assert document["query"] == "q4" and document["sustained"] in (True, False)
+    assert Path(files["plot"]).stat().st_size > 10_000
+    assert "<html" in Path(files["report"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rate", "0", "--duration", "1"], "--rate is 0; it must be above 0"),
+        (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
+        (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
+        (["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "2"], "--at 2 is not within the 1 s"),
+        (["--rate", "1", "--duration", "3", "--warm-up", "3"], "--warm-up is 3.0; it must be less than the duration"),
+        (
+            ["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "0", "--workers", "1"],
+            "--migrate needs at least two workers",
+        ),
+        (
+            ["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "0", "--variant", "native"],
+            "--migrate moves state, and native operators cannot",
+        ),
+        (["--rate", "1", "--duration", "1", "--hot-bidder-ratio", "0"], "--hot-bidder-ratio is 0"),
+        (["--rate", "1", "--duration", "1", "--json", "nowhere/x"], "cannot write to nowhere/x"),
+    ],
+)
+def test_nonsense_is_refused(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["latency", "q1", *options]) == 2
+    assert f"python -m nexmark latency: {message}" in capsys.readouterr().err
+
+
+def test_the_demo_refuses_nonsense(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command(["demo", "--duration", "3"]) == 2
+    assert "six migrations need at least 10 seconds" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert command(["demo", "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write to --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["latency", "demo"])
+def test_help_teaches(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        command([name, "--help"])
+    assert exit.value.code == 0
+    assert "exit codes" in capsys.readouterr().out
