@@ -100,7 +100,7 @@ def route_dense(keys: Any, mask: Any, owners: Any, order: Any, ends: Any) -> Non
     _group(to, order, ends)
 
 
-@njit("void(uint64[::1], int64[::1], uint64[::1], int32[::1])", cache=True)
+@njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
 def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
     """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
     mask = np.uint64(slots.size - 1)
@@ -113,13 +113,15 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
 
 
 @njit(
-    types.void(WORDS, types.boolean, types.uint64, _OWNERS, _OUT, types.int32[::1], types.uint32, _COUNTS, _COUNTS),
+    types.void(
+        WORDS, types.boolean, types.uint64, _OWNERS, WORDS, types.int32[::1], types.uint32, _COUNTS, _COUNTS
+    ),
     cache=True,
-)
+)  # fmt: skip
 def route_apart(
     keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, order: Any, ends: Any
 ) -> None:
-    """Rows by owner, as above; for a key in `slots` the owner is `peers` and its own worker: apart from its bin."""
+    """The same; a key in `slots` has for its owner `peers` and the one that is named there."""
     mask = np.uint64(slots.size - 1)
     to = np.empty(keys.size, np.uint32)
     for i in range(keys.size):
