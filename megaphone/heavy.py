@@ -31,7 +31,7 @@ class HeavyKeys:
         self._chance = np.random.default_rng(0)
 
     def watch(self, batches: list[list[Columns]]) -> None:
-        """Records are about to be applied. About 2 ns for each that is looked at, and 1 us for a batch."""
+        """Records are about to be applied. One probe of the sketch for each that is looked at."""
         for name, parts in zip(self._names, batches, strict=False):
             for batch in parts:
                 words = as_words(batch[name], name)
