@@ -5,14 +5,16 @@ speak timely dataflow and nothing else. State is grouped into bins of keys. A co
 ordinary stream: as of its time, a bin lives at a worker.
 
 - `control`: what is said on the control stream: `Move`, `Assign`; and its form as JSON lines.
+- `pins`: keys that live apart from their bins. Pure. `errors`: what is refused.
 - `configuration`: which worker has which bin at which time. Pure.
 - `hashing`: from a key to its bin.
 - `following`: updates from files and pipes.
 - `routing`: F, as far as rows and columns agree. `assembly`: F and S put together.
 - `bins`: state and pending records by bin, as Python objects. `state`: S for rows. `rows`: F for rows.
 - `columns`: F and S for columns. `pieces`: how a bin of columns travels. Pure.
+- `apart`: the store of such keys, and how one travels.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
-- `statistics`: records, processing time and bytes of state, by bin and interval.
+- `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`.
 - `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
 """
 
@@ -22,6 +24,7 @@ from megaphone.control import Assign, ControlError, Move, Moves
 from megaphone.controller import Controller
 from megaphone.following import follow, read_control
 from megaphone.operators import binary, dense, state_machine, unary
+from megaphone.pins import Pin, Pins, Unpin
 from megaphone.strategies import all_at_once, batched, fluid, matched
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ __all__ = [
     "Controller",
     "Move",
     "Moves",
+    "Pin",
+    "Pins",
+    "Unpin",
     "all_at_once",
     "batched",
     "binary",

@@ -27,6 +27,7 @@ class Handle:
         self.peers = peers
         self.statistics = statistics
         self.state = state  # what this worker holds: for reports and tests
+        self.apart: Callable[[], Any] | None = None  # gives what it holds of keys that live apart from their bins
         self._configurations = configurations
         self._probe = probe
 
@@ -34,6 +35,12 @@ class Handle:
     def configuration(self) -> Table:
         """Where each bin is, as far as that is final."""
         return self._configurations.latest
+
+    @property
+    def pinned(self) -> dict[int, int]:
+        """By key that lives apart from its bin, its worker, as far as that is final."""
+        overrides = self._configurations.latest_overrides
+        return {} if overrides is None else overrides.as_dict()
 
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, the migration at that time included."""
@@ -53,6 +60,7 @@ class Assembly:
     store: Any
     router: Callable[[Context, Shared, Any], Router]
     host: Callable[[Context, Shared], Callable[[], None]]
+    check_keys: Callable[[Any], None] | None = None  # refuses keys that cannot be pinned; None: no key can be
 
 
 def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly) -> Migratable:
@@ -70,7 +78,7 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, bins, name).build(make_router, frontier=True)
+    *records, moving = _router(control, streams, bins, name, parts.check_keys).build(make_router, frontier=True)
     host = OperatorBuilder(scope, f"{name} S")
     for stream in (*records, moving):
         host.add_input(stream, Routed())
@@ -86,12 +94,14 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
     return result
 
 
-def _router(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str) -> OperatorBuilder:
+def _router(
+    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, check_keys: Any
+) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers))
+    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers, check_keys))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

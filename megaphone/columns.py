@@ -12,22 +12,27 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_dense, route_hashed, split
+from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed, split
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.stateful import Host
-from dataflow.columns.table import Dense
-from dataflow.lowlevel import Context, InputPort, MessageCapability
+from dataflow.columns.table import Dense, DenseTable
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability
 from dataflow.order import Time
+from megaphone.apart import Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
-from megaphone.pieces import arrive, depart, unpack
+from megaphone.errors import ControlError
+from megaphone.heavy import HeavyKeys
+from megaphone.pieces import Words, arrive, depart, unpack
+from megaphone.pins import KeyMoves, Overrides
 from megaphone.routing import Parts, Router, Shared
 from megaphone.statistics import Reporter
 
 PIECE = 1 << 17  # words of a bin in one message: a megabyte
+KEY_PIECE = PIECE  # the same of single keys
 
 
 class ColumnRouter(Router):
@@ -35,18 +40,42 @@ class ColumnRouter(Router):
     ellipsis stands for all others."""
 
     def __init__(self, context: Context, shared: Shared, initial: Any, wanted: Sequence[Sequence[Any]]) -> None:
-        super().__init__(context, shared, initial, len(wanted))
-        self._wanted = wanted
         table = shared.bins.table
+        super().__init__(context, shared, initial, len(wanted), table.bins_of)
+        self._wanted = wanted
+        self._dense = table.dense
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
         self._peers = context.peers
 
-    def route(self, time: Time, port: int, batch: Any) -> Parts:
+    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
+        overrides = self._configurations.overrides_at(time)
+        if overrides is None:
+            super().give(capability, time, port, batch)
+            return
+        for parts in self._divide(time, port, self._select(port, batch), overrides):
+            if len(parts):
+                self._records[port].give(capability, parts)
+
+    def _select(self, port: int, batch: Any) -> Columns:
         wanted = self._wanted[port]
         columns = require_columns(batch, self._context.name)
-        if wanted[-1] is not ...:
-            columns = columns.select(wanted)
+        return columns if wanted[-1] is ... else columns.select(wanted)
+
+    def _divide(self, time: Time, port: int, columns: Columns, overrides: Overrides) -> tuple[Parts, Parts]:
+        """The records whose keys are in their bins, and those whose keys are apart."""
+        name = self._wanted[port][0]
+        keys = as_words(columns[name], name)
+        order, ends = np.empty(len(keys), np.int64), np.zeros(2 * self._peers, np.int64)
+        workers = self._configurations.at(time)
+        route_apart(
+            keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, order, ends
+        )  # fmt: skip
+        parts = split(columns, order, ends)
+        return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
+
+    def route(self, time: Time, port: int, batch: Any) -> Parts:
+        wanted, columns = self._wanted[port], self._select(port, batch)
         if self._peers == 1:
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
@@ -55,43 +84,103 @@ class ColumnRouter(Router):
         return Parts(split(columns, order, ends))
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
+        if migration.keys is not None:
+            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
         mine = migration.origins == self._context.worker
         store = self._shared.bins
         for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
             for words in depart(store.movable, bin, PIECE):
-                parts: list[Any] = [()] * self._peers
-                parts[destination] = Columns.trusted({"words": words}, len(words))
-                yield Parts(parts), words.nbytes
+                yield self._message(destination, words)
+
+    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[Parts, int]]:
+        """Many keys go in one message; one that is too large for that goes in several."""
+        waiting: list[list[Words]] = [[] for _ in range(self._peers)]
+        sizes = [0] * self._peers
+        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
+            store = self._shared.bins.apart if moves.were_apart[i] else self._shared.bins.home
+            to = int(moves.destinations[i])
+            for piece in depart_key(store, moves.keys[i : i + 1], bool(moves.apart[i]), KEY_PIECE):
+                waiting[to].append(piece)
+                sizes[to] += len(piece)
+                if sizes[to] >= KEY_PIECE:
+                    yield self._message(to, pack_keys(waiting[to]))
+                    waiting[to], sizes[to] = [], 0
+        for to, pieces in enumerate(waiting):
+            if pieces:
+                yield self._message(to, pack_keys(pieces))
+
+    def _message(self, destination: int, words: Words) -> tuple[Parts, int]:
+        parts: list[Any] = [()] * self._peers
+        parts[destination] = Columns.trusted({"words": words}, len(words))
+        return Parts(parts), words.nbytes
 
 
 class ColumnHost(Host):
     """S for columns: a host of `Keyed`, where bins arrive."""
 
-    def __init__(self, context: Context, shared: Shared, ports: int, interval: float | None) -> None:
+    def __init__(self, context: Context, shared: Shared, keys: Sequence[str], interval: float | None) -> None:
+        ports = len(keys)
         super().__init__(context, shared.bins, context.inputs[:ports])
+        self._heavy = None if interval is None else HeavyKeys(keys)
         self._arrivals: InputPort = context.inputs[ports]
-        self._reporter = Reporter(context, context.outputs[1], shared.bins.table.bins, interval, self._counted)
+        self._returning: dict[Time, tuple[Capability, list[KeyPiece]]] = {}  # keys that go back into their bins
+        bins = shared.bins.table.bins
+        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
         shared.state_changed = context.activate
 
     def step(self) -> None:
         """State first."""
         self._install_arrivals()
+        self._install_returning()
         super().step()
 
     def _install_arrivals(self) -> None:
         for message, batch in self._arrivals:
-            arrive(self._keyed.movable, unpack(batch["words"]))
+            if is_keys(batch["words"]):
+                self._receive_keys(message, batch["words"])
+            else:
+                arrive(self._keyed.movable, unpack(batch["words"]))
             self._hold_from(message)
+
+    def _receive_keys(self, message: MessageCapability, words: Words) -> None:
+        """A key that will be apart is installed at once; one that goes back waits for its bin, which may be on its way
+        at the same time."""
+        for piece in unpack_keys(words):
+            if piece.apart:
+                arrive_key(self._keyed.apart, piece)
+            else:
+                if message.time not in self._returning:
+                    self._returning[message.time] = (message.retain(), [])
+                self._returning[message.time][1].append(piece)
+
+    def _install_returning(self) -> None:
+        """At a time at which nothing more can arrive every bin is where it belongs."""
+        for time in sorted(self._returning):
+            if self._arrivals.could_see(time):
+                break
+            capability, pieces = self._returning.pop(time)
+            for piece in pieces:
+                arrive_key(self._keyed.home, piece)
+            self._hold_from(capability)
+            capability.drop()
 
     def saw(self, message: MessageCapability) -> None:
         self._reporter.saw(message)
 
     def apply(self, time: Time, batches: list[list[Columns]]) -> list[Columns]:
+        if self._heavy is not None:
+            self._heavy.watch(batches)
         began = perf_counter_ns()
         results = super().apply(time, batches)
         self._reporter.spent(perf_counter_ns() - began)
-        self._reporter.report()
+        self._reporter.report(time)
         return results
+
+    def _told(self) -> tuple[Any, ...]:
+        if self._heavy is None:
+            return ()
+        heavy = self._heavy.take()
+        return heavy.keys.view(np.int64), heavy.estimates.astype(np.int64), heavy.errors.astype(np.int64)
 
     def _counted(self) -> tuple[Any, Any]:
         sizes = sum(part.segments.sizes for part in self._keyed.movable)
@@ -111,7 +200,8 @@ def folded(
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
-    return stateful(control, streams, Keyed(name, made, due, bins, keys), wanted, bins, name, interval)
+    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else keys))
+    return stateful(control, streams, store, wanted, bins, name, interval)
 
 
 def join(
@@ -135,7 +225,7 @@ def join(
     """
     by = (key, right_key or key)
     wanted = [list(dict.fromkeys((name, *columns))) for name, columns in zip(by, (value, right_value), strict=True)]
-    store = KeyedJoin(name, by, (value, right_value), unique, bins)
+    store = Divided(lambda apart: KeyedJoin(name, by, (value, right_value), unique, bins))
     return stateful(control, (left, right), store, wanted, bins, name, interval)
 
 
@@ -152,14 +242,14 @@ def unary(
     interval: float | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
-    store = KeyedBatches(name, by, fold, state, pending, bins, keys)
+    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else keys))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
 
 
 def stateful(
     control: Stream[Any],
     streams: Sequence[Stream[Any]],
-    store: Any,
+    store: Divided,
     wanted: Sequence[Sequence[Any]],
     bins: int,
     name: str,
@@ -168,7 +258,16 @@ def stateful(
     """F and S around a store of bins in columns."""
 
     def make_host(context: Context, shared: Shared) -> Callable[[], None]:
-        return ColumnHost(context, shared, len(streams), interval).step
+        return ColumnHost(context, shared, [columns[0] for columns in wanted], interval).step
 
-    parts = Assembly(store, lambda context, shared, initial: ColumnRouter(context, shared, initial, wanted), make_host)
-    return assemble(control, streams, bins, name, parts)
+    def check_keys(keys: Any) -> None:
+        if isinstance(store.table, DenseTable) and keys.size and int(keys.max()) >= store.table.domain:
+            key, end = int(keys.max().view(np.int64)), store.table.domain
+            raise ControlError(f"{name}: the key {key} cannot be pinned: keys are from 0 to {end - 1}")
+
+    parts = Assembly(
+        store, lambda context, shared, initial: ColumnRouter(context, shared, initial, wanted), make_host, check_keys
+    )
+    result = assemble(control, streams, bins, name, parts)
+    result.handle.state, result.handle.apart = store.home, lambda: store.apart
+    return result

@@ -3,7 +3,7 @@
 An update may come any time ahead. It is *pending* until the control frontier has passed its time: until then more may
 come for that time. Then it is *final*, and every worker that reads the same control stream has the same one. Of
 several updates for one bin at one time, the greatest worker wins, on all workers alike: messages of different workers
-have no order.
+have no order. Beside the table of bins there is one of single keys, where any are pinned (see `pins`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from megaphone.control import Assign, Move, Update
+from megaphone.control import Assign, Move, Moves, Update
+from megaphone.pins import HOME, KeyMoves, Overrides, Pins, override, settle
 
 Table = NDArray[np.uint32]
 """By bin, the worker. Never changed once it is made."""
@@ -24,12 +25,13 @@ Table = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Migration:
-    """What moves at a time: bins with where they are and where they go."""
+    """What moves at a time: bins with where they are and where they go, and single keys."""
 
     time: int
     bins: NDArray[Any]
     origins: NDArray[Any]
     destinations: NDArray[Any]
+    keys: KeyMoves | None = None
 
 
 class Configurations:
@@ -38,9 +40,12 @@ class Configurations:
     Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Any) -> None:
+    def __init__(self, initial: Any, bins_of: Callable[[Any], Any] | None = None) -> None:
+        """`bins_of`: from keys to bins, without which no key can be pinned."""
         self._times: list[int] = []  # invariant: ascending; _tables[i + 1] holds from _times[i] on
         self._tables: list[Table] = [np.asarray(initial, np.uint32)]
+        self._overrides: list[Overrides | None] = [None]  # invariant: as long as _tables
+        self._bins_of = bins_of
         self._pending: dict[int, list[Update]] = {}
 
     def accept(self, time: int, updates: list[Update]) -> bool:
@@ -56,16 +61,38 @@ class Configurations:
             if not is_final(time):
                 break
             old = self._tables[-1]
-            new = _apply(old, self._pending.pop(time))
+            updates = self._pending.pop(time)
+            new = _apply(old, [update for update in updates if isinstance(update, Move | Moves | Assign)])
+            keys = self._pin([update for update in updates if isinstance(update, Pins)], old, new)
             self._times.append(time)
             self._tables.append(new)
             bins = np.flatnonzero(old != new)
-            migrations.append(Migration(time, bins, old[bins], new[bins]))
+            migrations.append(Migration(time, bins, old[bins], new[bins], keys))
         return migrations
+
+    def _pin(self, updates: list[Pins], old: Table, new: Table) -> KeyMoves | None:
+        """Adds the overrides of the next configuration; the keys that move, if any."""
+        before = self._overrides[-1]
+        if not updates:
+            self._overrides.append(before)
+            return None
+        assert self._bins_of is not None, "refused where they were sent"
+        keys, now = settle(updates)
+        self._overrides.append(override(before, keys, now))
+        then = np.full(len(keys), HOME, np.int64) if before is None else before.workers_of(keys)
+        changed = then != now
+        keys, then, now = keys[changed], then[changed], now[changed]
+        bins = self._bins_of(keys)
+        origins, destinations = np.where(then == HOME, old[bins], then), np.where(now == HOME, new[bins], now)
+        return KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
 
     def at(self, time: int) -> Table:
         """The configuration at a time that is final."""
         return self._tables[bisect_right(self._times, time)]
+
+    def overrides_at(self, time: int) -> Overrides | None:
+        """The keys that are apart from their bins at a time that is final; None if there are none."""
+        return self._overrides[bisect_right(self._times, time)]
 
     def retire(self, is_past: Callable[[int], bool]) -> None:
         """Forgets configurations that were replaced at times for which nobody can ask any more."""
@@ -75,6 +102,7 @@ class Configurations:
         if keep:
             del self._times[:keep]
             del self._tables[:keep]
+            del self._overrides[:keep]
 
     @property
     def latest(self) -> Table:
@@ -82,12 +110,17 @@ class Configurations:
         return self._tables[-1]
 
     @property
+    def latest_overrides(self) -> Overrides | None:
+        """Those of the last configuration that is final."""
+        return self._overrides[-1]
+
+    @property
     def size(self) -> int:
         """How many configurations are kept."""
         return len(self._tables)
 
 
-def _apply(table: Table, updates: list[Update]) -> Table:
+def _apply(table: Table, updates: list[Move | Moves | Assign]) -> Table:
     """Maps first, then moves; of several for one bin the greatest worker."""
     maps = [np.asarray(update.workers, np.uint32) for update in updates if isinstance(update, Assign)]
     result: Table = np.maximum.reduce(maps) if maps else table.copy()

@@ -1,7 +1,7 @@
 """What is said on the control stream, and what may not be.
 
 An update takes effect at the time at which it is sent. `Move` sends one bin to a worker, `Moves` many; `Assign` says
-where every bin is.
+where every bin is. `Pin`, `Unpin` and `Pins` are about single keys: see `pins`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow import DataflowError
-
-
-class ControlError(DataflowError, ValueError):
-    """A configuration update that makes no sense. The configuration stays as it was."""
+from megaphone.errors import ControlError as ControlError
+from megaphone.pins import Pin, Pins, Unpin, check_pins
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Moves:
         return f"Moves({list(zip(self.bins.tolist(), self.workers.tolist(), strict=True))})"
 
 
-Update: TypeAlias = Move | Moves | Assign
+Update: TypeAlias = Move | Moves | Assign | Pin | Unpin | Pins
 
 
 def check_update(update: Any, bins: int, peers: int) -> Update:
@@ -64,6 +61,8 @@ def check_update(update: Any, bins: int, peers: int) -> Update:
         if len(update.workers) != bins:
             raise ControlError(f"a map of {len(update.workers)} bins, and the operator has {bins}")
         return Assign(tuple(_all_within(update.workers, peers, "worker").tolist()))
+    if isinstance(update, Pin | Unpin | Pins):
+        return check_pins(update, peers)
     raise ControlError(f"{update!r} is not a configuration update: send Move(bin, worker) or Assign(workers)")
 
 
@@ -104,7 +103,8 @@ def _brief(value: Any) -> str:
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
-    """Updates from lines of JSON: {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, 0, 1]}.
+    """Updates from lines of JSON: {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, 0, 1]}; for a single
+    key {"time": 5, "key": 70, "worker": 1}, or null as its worker to have it in its bin again.
 
     >>> list(parse_lines(['{"time": 5, "bin": 3, "worker": 1}', "", '{"time": 9, "map": [0, 1]}']))
     [(5, Move(bin=3, worker=1)), (9, Assign(workers=(0, 1)))]
@@ -127,4 +127,7 @@ def parse_line(line: str, number: int) -> tuple[int, Update]:
         return entry["time"], Move(entry["bin"], entry["worker"])
     if set(entry) == {"time", "map"} and isinstance(entry["map"], list):
         return entry["time"], Assign(tuple(entry["map"]))
+    if set(entry) == {"time", "key", "worker"}:
+        key, worker = entry["key"], entry["worker"]
+        return entry["time"], Unpin(key) if worker is None else Pin(key, worker)
     raise ControlError(f"line {number} is neither a move nor a map; {form}")

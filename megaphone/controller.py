@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from dataflow import InputHandle, Stream
 from dataflow.order import Time
 from megaphone.assembly import Migratable
 from megaphone.control import Assign, ControlError, Move, Moves, check_update
+from megaphone.pins import HOME, Pins, check_pins
 from megaphone.statistics import Statistics
 from megaphone.strategies import Strategy, all_at_once
 
@@ -48,6 +49,7 @@ class Controller:
         self._operator = stream.handle
         self._strategy = all_at_once()
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
+        self._pins: Pins | None = None  # single keys that move before the first step
         self._moving: list[Move] = []  # the step that is not complete
         self._under_way: Time | None = None  # its time
         self._progress = Progress(0, 0, 0, 0)
@@ -59,6 +61,22 @@ class Controller:
         return tuple(self._operator.configuration.tolist())
 
     @property
+    def pinned(self) -> dict[int, int]:
+        """By key that lives apart from its bin, its worker, as far as that is final."""
+        return self._operator.pinned
+
+    @property
+    def peers(self) -> int:
+        """How many workers there are."""
+        return self._operator.peers
+
+    def bins_of(self, keys: Any) -> Any:
+        """The bin of each key, of operators on columns."""
+        if self._operator.apart is None:
+            raise ControlError("rows move by bins only; single keys can be pinned in columns")
+        return self._operator.state.table.bins_of(np.ascontiguousarray(keys, np.int64).view(np.uint64))
+
+    @property
     def statistics(self) -> Statistics:
         """What was last heard of each bin, on whichever worker it is."""
         return self._operator.statistics
@@ -66,15 +84,21 @@ class Controller:
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return self._under_way is not None or bool(self._waiting)
+        return self._under_way is not None or bool(self._waiting) or self._pins is not None
 
     @property
     def progress(self) -> Progress:
         """How far the last migration has come."""
         return self._progress
 
-    def migrate(self, to: Sequence[int], strategy: Strategy | None = None) -> None:
-        """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense."""
+    def migrate(
+        self, to: Sequence[int], strategy: Strategy | None = None, pins: Mapping[int, int | None] | None = None
+    ) -> None:
+        """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
+
+        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
+        step of their own, before the others.
+        """
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
         operator = self._operator
@@ -83,9 +107,15 @@ class Controller:
         self._strategy = strategy or all_at_once()
         known = operator.statistics
         steps = self._strategy.steps(self.configuration, target.workers, known.bytes.tolist(), known.records.tolist())
+        self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap
-        self._progress = Progress(0, len(steps), 0, sum(map(len, steps)))
+        self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+
+    def _checked(self, pins: Mapping[int, int | None]) -> Pins:
+        self.bins_of([])  # refuses rows
+        workers = [HOME if worker is None else worker for worker in pins.values()]
+        return check_pins(Pins(np.array([*pins]), np.array(workers)), self._operator.peers)
 
     def cancel(self) -> None:
         """Gives up the steps that have not begun. What has moved stays where it is."""
@@ -93,6 +123,9 @@ class Controller:
         now = self._progress
         self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
         self._waiting.clear()
+        if self._pins is not None:
+            self._pins = None
+            self._progress = replace(self._progress, steps=self._progress.steps - 1)
 
     def advance_to(self, time: Time) -> None:
         """Advances the control input to `time` (and the lead), and sends the next step there if the last is done."""
@@ -106,8 +139,12 @@ class Controller:
             self._idle_since = 0
         elif self._under_way is None:
             self._idle_since += 1
-        if self._under_way is None and self._waiting and self._idle_since >= self._strategy.gap:
-            self._send_step(time)
+        if self._under_way is None and self.busy and self._idle_since >= self._strategy.gap:
+            if self._pins is not None:
+                self._control.send([self._pins])
+                self._under_way, self._pins = time, None
+            else:
+                self._send_step(time)
 
     def _send_step(self, time: Time) -> None:
         """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""

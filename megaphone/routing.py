@@ -17,6 +17,8 @@ from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputP
 from dataflow.order import Time
 from megaphone.configuration import Configurations, Migration
 from megaphone.control import check_update
+from megaphone.errors import ControlError
+from megaphone.pins import Pins
 
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 
@@ -27,12 +29,18 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int) -> None:
+    def __init__(self, bins: int, peers: int, check_keys: Callable[[Any], None] | None) -> None:
         self._bins = bins
         self._peers = peers
+        self._check_keys = check_keys
 
     def split(self, batch: Any, peers: int) -> Sequence[Any]:
         updates = [check_update(update, self._bins, self._peers) for update in batch]
+        for update in updates:
+            if isinstance(update, Pins):
+                if self._check_keys is None:
+                    raise ControlError(f"{update!r}: rows move by bins only; single keys can be pinned in columns")
+                self._check_keys(update.keys)
         return super().split(updates, peers)
 
 
@@ -71,7 +79,9 @@ class Shared:
 class Router(ABC):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
-    def __init__(self, context: Context, shared: Shared, initial: Any, ports: int) -> None:
+    def __init__(
+        self, context: Context, shared: Shared, initial: Any, ports: int, bins_of: Callable[[Any], Any] | None = None
+    ) -> None:
         self._context = context
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
@@ -79,7 +89,7 @@ class Router(ABC):
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations = Configurations(initial)
+        self._configurations = Configurations(initial, bins_of)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         self._uncertain: dict[Time, list[tuple[Capability, int, Any]]] = {}  # kept back, by time: (.., input, batch)
@@ -139,13 +149,17 @@ class Router(ABC):
                 if self._control.could_see(message.time):
                     self._keep_back(message, port, batch)
                 else:
-                    self._records[port].give(message, self.route(message.time, port, batch))
+                    self.give(message, message.time, port, batch)
         for time in sorted(self._uncertain):
             if self._control.could_see(time):
                 break
             for capability, port, batch in self._uncertain.pop(time):
-                self._records[port].give(capability, self.route(time, port, batch))
+                self.give(capability, time, port, batch)
                 capability.drop()
+
+    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
+        """Sends a batch on its way."""
+        self._records[port].give(capability, self.route(time, port, batch))
 
     def _keep_back(self, message: Any, port: int, batch: Any) -> None:
         kept = self._uncertain.setdefault(message.time, [])

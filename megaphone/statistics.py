@@ -1,12 +1,14 @@
 """What planners want to know of a running operator: records, processing time and bytes of state, by bin and interval.
 
 Each worker counts as it applies records, which costs an addition per record; once per interval it says what it counted
-to every worker, on an ordinary stream. Processing time is measured per batch and shared out by records.
+to every worker, on an ordinary stream. Processing time is measured per batch and shared out by records. Heavy keys are
+those of a sketch (see `heavy`); operators on rows tell none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,10 @@ Numbers = NDArray[np.int64]
 _AT_ONCE = 1 << 14  # bins; with more, reports are rarer in proportion
 
 
+def _nothing() -> Numbers:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
     """One worker's bins in one interval. Arrays by bin."""
@@ -31,6 +37,10 @@ class Load:
     records: Numbers
     nanoseconds: Numbers
     bytes: Numbers
+    span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
+    keys: Numbers = field(default_factory=_nothing)  # heavy ones, apart from their bins or in them
+    key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
+    key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
 
 
 class Statistics:
@@ -42,6 +52,7 @@ class Statistics:
         self.bytes: Numbers = np.zeros(bins, np.int64)
         self.seconds = 0.0  # how long an interval was
         self.reports = 0
+        self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys
         self.history: list[Load] | None = None  # set to a list to keep everything that is heard
 
     def heard(self, load: Load) -> None:
@@ -52,15 +63,26 @@ class Statistics:
         self.nanoseconds[bins] = load.nanoseconds[here]
         self.bytes[bins] = load.bytes[here]
         self.seconds = load.seconds
+        self.heavy[load.worker] = load
         self.reports += 1
         if self.history is not None:
             self.history.append(load)
 
 
 class Reporter:
-    """Says once per interval what a worker's S has counted. `counter` gives (records so far, bytes), by bin."""
+    """Says once per interval what a worker's S has counted. `counter` gives (records so far, bytes), by bin; `heavy`
+    the keys, records and errors of heavy keys."""
 
-    def __init__(self, context: Context, output: OutputPort, bins: int, interval: float | None, counter: Any) -> None:
+    def __init__(
+        self,
+        context: Context,
+        output: OutputPort,
+        bins: int,
+        interval: float | None,
+        counter: Any,
+        heavy: Callable[[], tuple[Numbers, ...]] = tuple,
+    ) -> None:
+        self._heavy = heavy
         self._clock = context.clock
         self._worker = context.worker
         self._output = output
@@ -69,6 +91,7 @@ class Reporter:
         self._began = self._clock.now()
         self._numbered = 0
         self._capability: Capability | None = None
+        self._last: int | None = None  # the time up to which everything was counted in an earlier interval
         self._before: Numbers = np.zeros(bins, np.int64)
         self._spent = 0
 
@@ -85,8 +108,10 @@ class Reporter:
         """So much time went into applying records."""
         self._spent += nanoseconds
 
-    def report(self) -> None:
+    def report(self, time: int | None = None) -> None:
         """Everything at the time at hand has been applied: the moment for a report that is due."""
+        if self._last is None and time is not None:
+            self._last = time - 1
         if self._capability is None:
             return
         now = self._clock.now()
@@ -95,14 +120,20 @@ class Reporter:
         total = int(records.sum())
         bins = np.flatnonzero((records > 0) | (sizes > 0))
         shares = records[bins] * (self._spent / total if total else 0.0)
-        load = Load(
-            self._worker, self._numbered, now - self._began, bins, records[bins], shares.astype(np.int64), sizes[bins]
-        )
+        counts = (bins, records[bins], shares.astype(np.int64), sizes[bins])
+        load = Load(self._worker, self._numbered, now - self._began, *counts, self._span(time), *self._heavy())
         self._output.give(self._capability, [load])
         self._capability.drop()
         self._capability, self._before, self._spent = None, counted.copy(), 0
         self._began = now
         self._numbered += 1
+
+
+    def _span(self, time: int | None) -> int:
+        if time is None or self._last is None:
+            return 0
+        self._last, span = time, time - self._last
+        return span
 
 
 def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:

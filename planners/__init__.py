@@ -7,14 +7,16 @@
   `matching`, `cheapest`, `policy`, `projected`: how these are computed; `transitions`: the matrix.
 - `baselines`: Storm's even split, consistent hashing, Redist.
 - `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
-- `command`: ``python -m planners plan | compare | explain``; `files` reads and writes for it, `picture` draws.
+- `command`: ``python -m planners plan | compare | explain | loop``; `files` reads and writes for it, `picture` draws.
 
 - Rebalancing under skew: ``rebalance/`` (LLFD, MinTable, MinMig, Mixed and what they are compared with), `sketch`
   (heavy
   keys), ``workloads/`` (generators of skewed data).
 
-The closed loop that takes statistics of a running dataflow to a ``megaphone`` controller belongs here too. The offline
-pipeline lives in ``spark/``, the only place here that may import pyspark.
+- The closed loop. `loop`: from statistics of a running dataflow to a ``megaphone`` controller; `observation`: what it
+  sees, and any planner in the form it takes; `replay`: the same on a log.
+
+The offline pipeline lives in ``spark/``, the only place here that may import pyspark.
 """
 
 from planners.baselines import consistent_hashing, redist, storm

@@ -1,4 +1,4 @@
-"""The command line: ``python -m planners plan | compare | explain``."""
+"""The command line: ``python -m planners plan | compare | explain | loop``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from planners import report
+from planners import replay, report
 from planners.baselines import consistent_hashing, redist, storm
 from planners.errors import Infeasible, PlannerError
 from planners.feasibility import is_feasible
@@ -27,6 +27,7 @@ examples:
   python -m planners plan now.parquet --nodes 5 --tau 0.5 --output next.json   and where to put it
   python -m planners compare now.json --nodes 5 --tau 0.5 --picture all.png  what each planner would do
   python -m planners explain now.json --nodes 4 --tau 0.2                    why not, and which tau would do
+  python -m planners loop statistics.parquet --dry-run                       what the closed loop would have done
 
 now.json: {"sizes": [5, 6, ...], "loads": [8, 4, ...], "cuts": [0, 4, 7, 10]}, or "map": [0, 0, ...] instead of "cuts".
 A Parquet file has the columns size, load and node (and bin), a row for each task. "-" is JSON from standard input.
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "loop":
+            return replay.replay(options)
         current, tasks = read_request(options.request)
         command: Callable[[argparse.Namespace, Assignment, Tasks], int] = options.run
         return command(options, current, tasks)
@@ -68,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="plan | compare | explain")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="plan | compare | explain | loop")
     plan = commands.add_parser("plan", help="a plan: what moves, what it costs, how long the links need")
     _add_request(plan, _plan)
     choices = [*PLANNERS, "mtm-aware"]
@@ -82,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--picture", metavar="FILE", help="also draw who would have what (.png, .svg, .pdf)")
     explain = commands.add_parser("explain", help="why a request is infeasible and the smallest tau that is not")
     _add_request(explain, _explain)
+    replay.add_command(commands)
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,12 @@ def spark() -> Iterator[SparkSession]:
     started = session.start("local[2]", SETTINGS)
     yield started
     started.stop()
+
+
+def pytest_configure() -> None:
+    """A shell ignores Ctrl-C on behalf of what it starts in the background; tests that send it would wait for ever."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

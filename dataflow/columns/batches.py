@@ -20,6 +20,7 @@ import numpy as np
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.pending import Pending
 from dataflow.columns.schema import Schema, wide
+from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, Table, make_table
 from dataflow.errors import ConstructionError
 
@@ -54,7 +55,7 @@ class BatchNotificator:
         self._pending.add(rows.reshape(-1), self._table.bins_of(words))
 
 
-class KeyedBatches:
+class KeyedBatches(WithPending):
     """The state of an operator whose fold is a function of batches. See `Keyed` for what hosts expect."""
 
     def __init__(
@@ -88,7 +89,8 @@ class KeyedBatches:
     @property
     def least_pending(self) -> int | None:
         """The least time to which a record was post-dated."""
-        return self.pending.least
+        least: int | None = self.pending.least
+        return least
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""

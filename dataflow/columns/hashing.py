@@ -100,6 +100,44 @@ def route_dense(keys: Any, mask: Any, owners: Any, order: Any, ends: Any) -> Non
     _group(to, order, ends)
 
 
+@njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
+def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
+    """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
+    mask = np.uint64(slots.size - 1)
+    for i in range(keys.size):
+        slot = mix(keys[i]) & mask
+        while owners[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = keys[i]
+        owners[slot] = workers[i]
+
+
+@njit(
+    types.void(
+        WORDS, types.boolean, types.uint64, _OWNERS, WORDS, types.int32[::1], types.uint32, _COUNTS, _COUNTS
+    ),
+    cache=True,
+)  # fmt: skip
+def route_apart(
+    keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, order: Any, ends: Any
+) -> None:
+    """The same; a key in `slots` has for its owner `peers` and the one that is named there."""
+    mask = np.uint64(slots.size - 1)
+    to = np.empty(keys.size, np.uint32)
+    for i in range(keys.size):
+        hashed = mix(keys[i])
+        owner = workers[keys[i] & by] if dense else workers[hashed >> by]
+        slot = hashed & mask
+        while owners[slot] >= 0:
+            if slots[slot] == keys[i]:
+                owner = peers + np.uint32(owners[slot])
+                break
+            slot = (slot + np.uint64(1)) & mask
+        to[i] = owner
+        ends[owner] += 1
+    _group(to, order, ends)
+
+
 @njit(types.void(WORDS, types.uint64, _COUNTS, _COUNTS), cache=True)
 def route_modulo(keys: Any, peers: Any, order: Any, ends: Any) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""

@@ -6,7 +6,7 @@ as an identity does: then a left record that has met its partner is forgotten, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from dataflow.columns import joins
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import as_words
 from dataflow.columns.segments import Part, Segments
+from dataflow.columns.single import SinglePart, make_row, put_chain, take_chain, take_row
 from dataflow.columns.table import HashTable
 from dataflow.errors import ConstructionError
 
@@ -78,6 +79,23 @@ class KeyedJoin:
     def movable(self) -> list[Any]:
         """What belongs to a bin."""
         return [self.table, *self._pools]
+
+    def take_key(self, key: Array) -> Iterator[SinglePart]:
+        """Takes a key out, part by part."""
+        chains = [take_chain(self.table, field, pool, key) for field, pool in zip(_HEADS, self._pools, strict=True)]
+        row = take_row(self.table, key)  # the heads of its chains are none by now
+        if row is not None:
+            yield 0, 1, row
+        for side, (count, words) in enumerate(chains):
+            if count:
+                yield 1 + side, count, words
+
+    def put_key(self, key: Array, part: int, count: int, words: Array) -> None:
+        """Puts a part of a key in; a part that was cut comes piece by piece, and in any order."""
+        if part == 0:
+            make_row(self.table, key)  # chains that came first stay
+        else:
+            put_chain(self.table, _HEADS[part - 1], self._pools[part - 1], key, count, words)
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""

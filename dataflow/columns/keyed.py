@@ -17,6 +17,7 @@ from dataflow.columns.driver import Driver
 from dataflow.columns.fold import Fold, FoldError
 from dataflow.columns.hashing import as_words, words_of
 from dataflow.columns.pending import Pending
+from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, DenseTable, make_table
 from dataflow.errors import ConstructionError
 
@@ -45,7 +46,7 @@ class Side:
         return isinstance(self.value, str)
 
 
-class Keyed:
+class Keyed(WithPending):
     """State by key, changed by folds. `due` is the fold of post-dated records."""
 
     def __init__(self, name: str, sides: Sequence[Side], due: Fold | None, bins: int, dense: Dense | None) -> None:

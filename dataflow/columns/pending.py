@@ -24,26 +24,26 @@ class Pending(Part):
         self.kinds = kinds
         self.stride = 2 + len(kinds)
         self.segments = Segments(bins, self.stride, packed=True)
-        self._tree: Array = np.full(2 * bins, heaps.NEVER, np.int64)
+        self.tree: Array = np.full(2 * bins, heaps.NEVER, np.int64)
 
     @property
     def least(self) -> int | None:
         """The least time of any record."""
-        least = int(self._tree[1])
+        least = int(self.tree[1])
         return None if least == heaps.NEVER else least
 
     def add(self, rows: Array, bins: Array) -> None:
         """Adds records as words, row after row, each to its bin."""
         segments = self.segments
         segments.reserve(bins)
-        heaps.push_all(segments.words, segments.meta, self.stride, self._tree, rows, bins)
+        heaps.push_all(segments.words, segments.meta, self.stride, self.tree, rows, bins)
 
     def due(self, time: int) -> tuple[Array, list[Array]]:
         """Takes out what is due by a time: keys, and the values of each column. In the order of times."""
         segments, chunks = self.segments, []
         while (least := self.least) is not None and least <= time:
             out = np.empty(_CHUNK * self.stride, np.uint64)
-            taken = heaps.pop_due(segments.words, segments.meta, self.stride, self._tree, time, out)
+            taken = heaps.pop_due(segments.words, segments.meta, self.stride, self.tree, time, out)
             chunks.append(out[: taken * self.stride].reshape(-1, self.stride))
         table = np.concatenate(chunks) if chunks else np.empty((0, self.stride), np.uint64)
         values = [np.ascontiguousarray(table[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
@@ -51,12 +51,12 @@ class Pending(Part):
 
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""
-        heaps.set_leaf(self._tree, bin, heaps.NEVER)
+        heaps.set_leaf(self.tree, bin, heaps.NEVER)
 
     def arrived(self, bin: int) -> None:
         """The records of a bin have come."""
         first = int(self.segments.meta[bin, kernels.FIRST])
-        heaps.set_leaf(self._tree, bin, int(self.segments.words[first * self.stride].view(np.int64)))
+        heaps.set_leaf(self.tree, bin, int(self.segments.words[first * self.stride].view(np.int64)))
 
     def __len__(self) -> int:
         return int(self.segments.meta[:, kernels.USED].sum())

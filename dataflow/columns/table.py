@@ -33,6 +33,7 @@ class Table(Part, ABC):
     """State by key in `bins` segments. `entries` are the rows as records; a row moves when its bin grows."""
 
     dense: bool
+    single = False  # whether each key is on its own, rather than in a bin with others
     shift: int  # from a hash (or a dense key) to its bin (or its position)
 
     def __init__(self, bins: int, schema: Schema) -> None:
@@ -123,6 +124,8 @@ class HashTable(Table):
         kernels.remove_all(self.words, self.meta, self.stride, self.shift, keys)
 
     def anchors(self) -> Array:
+        if self.single:
+            return self.scan()[0]
         keys = np.flatnonzero(self.meta[:, kernels.USED]).astype(np.uint64) << np.uint64(self.shift)
         unmix_all(keys, keys)
         return keys

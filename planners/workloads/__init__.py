@@ -3,6 +3,7 @@
 - `zipf`: finite Zipf frequencies over a key domain, with skew z from 0 to 1; records of them.
 - `fluctuation`: intervals whose frequencies change, by the rate f.
 - `social` (word count), `stock` (self-join), `tpch` (the tables of Q5): columns of records for dataflows.
+- `queries`: those dataflows, native or with operators that migrate.
 
 Whatever is random takes a seed or a generator.
 """

@@ -4,7 +4,7 @@ import pytest
 
 from tests.megaphone.cases import run_case
 
-CASES = 600
+CASES = 480
 SHARES = 12
 
 

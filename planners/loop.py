@@ -1,0 +1,172 @@
+"""The closed loop: statistics of an interval in, a decision out; and the thin driver between it and a controller.
+
+The loop does not flap. It acts when something has been wrong for `patience` intervals running, where wrong begins
+`hysteresis` above what planners aim at; when the greatest load would fall by `gain` of the mean at least; and not for
+`cool_down` intervals after it has acted, in which loads are still those of before. Every decision says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planners.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, spread
+
+if TYPE_CHECKING:
+    from megaphone import Controller
+    from megaphone.strategies import Strategy
+
+log = logging.getLogger("planners.loop")
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What was decided for an interval, and why. `proposal` is set if something is to move."""
+
+    interval: int
+    reason: str
+    spread: float  # the greatest load over the mean, less one: as it was
+    proposal: Proposal | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is to move."""
+        return self.proposal is not None
+
+    def __str__(self) -> str:
+        return f"interval {self.interval}: {'move' if self.acts else 'stay'}: {self.reason}"
+
+
+@dataclass
+class Loop:
+    """Decides, interval by interval. Pure: its memory is how long something has been wrong, and when it last acted."""
+
+    planner: ForTheLoop = field(default_factory=by_keys)
+    hysteresis: float = 0.25  # of the planner's tolerance: 0.08 is aimed at, above 0.1 is wrong
+    patience: int = 2
+    gain: float = 0.02  # of the mean load
+    cool_down: int = 2
+    _interval: int = field(default=-1, init=False)
+    _wrong: int = field(default=0, init=False)  # for how many intervals running
+    _acted: int | None = field(default=None, init=False)
+
+    def decide(self, seen: Observation) -> Decision:
+        """The decision for the next interval."""
+        self._interval += 1
+        loads = seen.loads(seen.places)
+        used = len(set(seen.places.tolist()) | set(seen.pinned.values()))
+        total = float(loads.sum())
+        if not total:
+            return self._stay("nothing came", loads, seen.workers)
+        wanted = seen.workers if self.planner.wanted is None else min(
+            seen.workers, self.planner.wanted(total, used)
+        )  # fmt: skip
+        across = seen.workers if self.planner.wanted is None else used
+        over = spread(loads, across)
+        limit = self.planner.tolerance * (1 + self.hysteresis)
+        scaling = self.planner.wanted is not None and wanted != used
+        self._wrong = self._wrong + 1 if scaling or over > limit else 0
+        if not self._wrong:
+            return self._stay(f"the greatest load is {over:.1%} above the mean, within {limit:.1%}", loads, across)
+        what = f"{used} workers are used, and {wanted} wanted" if scaling else f"the greatest load is {over:.1%} above"
+        if self._acted is not None and self._interval - self._acted <= self.cool_down:
+            since = self._interval - self._acted
+            return self._stay(f"{what}, but the last migration was {since} intervals ago", loads, across)
+        if self._wrong < self.patience:
+            return self._stay(f"{what}, for {self._wrong} of {self.patience} intervals", loads, across)
+        return self._weigh(seen, loads, across, what, scaling)
+
+    def _weigh(self, seen: Observation, loads: Floats, across: int, what: str, scaling: bool) -> Decision:
+        proposal = self.planner.plan(seen)
+        mean = float(loads.sum()) / across
+        gain = float(loads.max() - proposal.loads.max()) / mean
+        if not proposal.pins and (proposal.to == seen.places).all():
+            return self._stay(f"{what}, and {self.planner.name} knows nothing better", loads, across)
+        if not scaling and gain < self.gain:
+            return self._stay(f"{what}, but a migration would gain {gain:.1%} only", loads, across)
+        self._acted, self._wrong = self._interval, 0
+        reason = f"{what}: {self.planner.name} moves {proposal.note}, {proposal.moved:,.0f} bytes, to gain {gain:.1%}"
+        return Decision(self._interval, reason, spread(loads, across), proposal)
+
+    def _stay(self, reason: str, loads: Floats, across: int) -> Decision:
+        return Decision(self._interval, reason, spread(loads, across))
+
+
+class Driver:
+    """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
+
+    An interval is over when every worker that has something has reported. `cost`: "records", or "nanoseconds" of
+    processing. `dry_run` decides and logs, and moves nothing.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        loop: Loop | None = None,
+        *,
+        strategy: Strategy | None = None,
+        cost: str = "records",
+        dry_run: bool = False,
+        tell: Callable[[Decision], None] | None = None,
+    ) -> None:
+        if cost not in ("records", "nanoseconds"):
+            raise ValueError(f"cost is 'records' or 'nanoseconds', not {cost!r}")
+        self._controller = controller
+        self._loop = loop or Loop()
+        self._strategy = strategy
+        self._cost = cost
+        self._dry_run = dry_run
+        self._tell = tell
+        self._heard: dict[int, int] = {}  # by worker, the last report that was used
+        self.decisions: list[Decision] = []
+
+    def step(self) -> Decision | None:
+        """Decides if an interval is over and no migration under way, and has the controller begin one."""
+        if self._controller.busy or not self._interval_is_over():
+            return None
+        decision = self._loop.decide(observe(self._controller, self._cost))
+        self.decisions.append(decision)
+        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        if self._tell is not None:
+            self._tell(decision)
+        if decision.proposal is not None and not self._dry_run:
+            to = decision.proposal.to.tolist()
+            self._controller.migrate(to, self._strategy, pins=decision.proposal.pins)
+        return decision
+
+    def _interval_is_over(self) -> bool:
+        statistics = self._controller.statistics
+        places = np.array(self._controller.configuration)
+        owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
+        latest = {worker: load.interval for worker, load in statistics.heavy.items()}
+        if not owners or any(latest.get(worker, -1) <= self._heard.get(worker, -1) for worker in owners):
+            return False
+        self._heard = latest
+        return True
+
+
+def observe(controller: Controller, cost: str = "records") -> Observation:
+    """What a controller's statistics say of the last interval, by unit of the dataflow's time: workers' intervals are
+    not equally long."""
+    known = controller.statistics
+    places = np.array(controller.configuration, np.int64)
+    pinned = controller.pinned
+    spans = np.ones(controller.peers)
+    for worker, load in known.heavy.items():
+        spans[worker] = load.span or load.seconds or 1.0
+    amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) / spans[places]
+    keys: dict[int, float] = {}
+    for worker, load in known.heavy.items():
+        total = float(load.records.sum()) or 1.0
+        scale = (float(load.nanoseconds.sum()) / total if cost == "nanoseconds" else 1.0) / spans[worker]
+        for key, count in zip(load.keys.tolist(), load.key_records.tolist(), strict=True):
+            if pinned.get(key, worker) == worker:  # else that is from before it moved
+                keys[key] = max(keys.get(key, 0.0), count * scale)
+    heavy = np.array([*keys], np.int64)
+    bins = controller.bins_of(heavy) if len(heavy) else heavy
+    here = (known.bytes.astype(float), heavy, np.array([*keys.values()], float), bins)
+    return Observation(controller.peers, places, amounts, *here, pinned)

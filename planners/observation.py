@@ -1,0 +1,189 @@
+"""What the loop sees of an operator in one interval, and what may be done about it. Pure.
+
+A planner for the loop is anything that maps an `Observation` to a `Proposal`. Three kinds: `by_bins` and `by_keys` ask
+a rebalancing planner, the latter about heavy keys on their own; `by_intervals` asks an interval planner, and chooses
+the number of workers by their load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planners.baselines import storm
+from planners.errors import PlannerError
+from planners.model import BinMap
+from planners.rebalance import mixed
+from planners.ssm import ssm
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """Loads of an interval. Bins' loads are without those of keys that live apart from them."""
+
+    workers: int
+    places: Ints  # by bin, its worker
+    cost: Floats  # by bin
+    bytes: Floats  # by bin
+    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # heavy ones, each once
+    key_cost: Floats = field(default_factory=lambda: np.empty(0))
+    key_bins: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    pinned: Mapping[int, int] = field(default_factory=dict)  # by key that lives apart, its worker
+
+    @property
+    def key_places(self) -> Ints:
+        """Where the heavy keys are."""
+        home = self.places[self.key_bins] if len(self.keys) else self.keys
+        pins = [self.pinned.get(key, -1) for key in self.keys.tolist()]
+        return np.where(np.array(pins, np.int64) >= 0, pins, home).astype(np.int64)
+
+    @property
+    def apart(self) -> NDArray[np.bool_]:
+        """Which heavy keys live apart."""
+        return np.array([key in self.pinned for key in self.keys.tolist()], bool)
+
+    def loads(self, places: Ints, key_places: Ints | None = None) -> Floats:
+        """By worker, if bins and the keys that live apart were so."""
+        there = self.key_places if key_places is None else key_places
+        apart = self.apart
+        bins = np.bincount(places, self.cost, self.workers)
+        return np.asarray(bins + np.bincount(there[apart], self.key_cost[apart], self.workers), float)
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """Where everything should be, and the loads that follow."""
+
+    to: Ints  # by bin, its worker
+    pins: dict[int, int | None]  # by key whose place changes, its worker, or None: in its bin
+    loads: Floats  # by worker, afterwards
+    moved: float  # bytes of bins that change their worker
+    note: str = ""
+
+
+Plan = Callable[[Observation], Proposal]
+
+
+@dataclass(frozen=True)
+class ForTheLoop:
+    """A planner, how many workers it wants for a load, and what it calls balanced."""
+
+    name: str
+    plan: Plan
+    tolerance: float
+    wanted: Callable[[float, int], int] | None = None  # of the load and the workers in use; None: all of them
+
+
+def spread(loads: Floats, workers: int | None = None) -> float:
+    """How far the greatest load is above the mean of so many workers (of all, unless told); 0 without load."""
+    total = float(loads.sum())
+    return float(loads.max()) * (workers or len(loads)) / total - 1.0 if total else 0.0
+
+
+def by_bins(planner: Callable[..., Any] = mixed, theta: float = 0.08, **options: Any) -> ForTheLoop:
+    """A rebalancing planner over bins. Keys that live apart stay where they are."""
+
+    def plan(seen: Observation) -> Proposal:
+        apart = seen.apart
+        fixed = np.bincount(seen.key_places[apart], seen.key_cost[apart], seen.workers)
+        cost, state = np.append(seen.cost, fixed), np.append(seen.bytes, np.full(seen.workers, 1e18))
+        current = np.append(seen.places, np.arange(seen.workers))  # what is fixed: an item of each, too big to move
+        found = planner(cost, state, home=current, current=current, instances=seen.workers, theta=theta, **options)
+        to = found.assignment[: len(seen.cost)].astype(np.int64)
+        return _proposal(seen, to, {}, found.moves.size)
+
+    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins", plan, theta)
+
+
+def by_keys(
+    planner: Callable[..., Any] = mixed, theta: float = 0.08, table: int = 256, **options: Any
+) -> ForTheLoop:
+    """A rebalancing planner over bins and, on their own, the heaviest keys: at most `table` live apart."""
+
+    def plan(seen: Observation) -> Proposal:
+        first = np.argsort(-seen.key_cost, kind="stable")[:table]
+        inside = first[~seen.apart[first]]
+        rest = seen.cost.copy()
+        np.subtract.at(rest, seen.key_bins[inside], seen.key_cost[inside])  # estimates may be above what there was
+        rest = np.maximum(rest, 0.0)
+        share = seen.key_cost[first] / np.maximum(seen.cost[seen.key_bins[first]], seen.key_cost[first] + 1e-9)
+        state = np.append(seen.bytes, seen.bytes[seen.key_bins[first]] * share)
+        current = np.append(seen.places, seen.key_places[first])
+        cost = np.append(rest, seen.key_cost[first])
+        found = planner(cost, state, home=current, current=current, instances=seen.workers, theta=theta, **options)
+        to, there = np.split(found.assignment.astype(np.int64), [len(rest)])
+        pins = _pins(seen, first, to, there)
+        return _proposal(seen, to, pins, found.moves.size)
+
+    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins and heavy keys", plan, theta)
+
+
+def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[int, int | None]:
+    """What changes: keys whose bin is elsewhere are pinned, those whose bin is where they should be are not, nor those
+    that are not heavy any more."""
+    pins: dict[int, int | None] = {}
+    keys, bins = seen.keys[chosen].tolist(), seen.key_bins[chosen].tolist()
+    for key, bin, worker in zip(keys, bins, there.tolist(), strict=True):
+        if worker != to[bin]:
+            if seen.pinned.get(key) != worker:
+                pins[key] = worker
+        elif key in seen.pinned:
+            pins[key] = None
+    return pins | {key: None for key in seen.pinned if key not in set(keys)}
+
+
+def _proposal(seen: Observation, to: Ints, pins: dict[int, int | None], moves: int) -> Proposal:
+    loads = np.bincount(to, seen.cost, seen.workers).astype(float)
+    for key, bin, cost in zip(seen.keys.tolist(), seen.key_bins.tolist(), seen.key_cost.tolist(), strict=True):
+        before, after = seen.pinned.get(key), pins.get(key, seen.pinned.get(key))
+        if after is not None:
+            loads[after] += cost
+        if before is None and after is not None:
+            loads[to[bin]] -= min(cost, loads[to[bin]])
+        elif before is not None and after is None:
+            loads[to[bin]] += cost
+    changed = to != seen.places
+    note = f"{int(changed.sum())} bins and {len(pins)} keys"
+    return Proposal(to, pins, loads, float(seen.bytes[changed].sum()), note)
+
+
+def by_intervals(
+    planner: Callable[..., Any] = ssm,
+    tau: float = 0.2,
+    *,
+    capacity: float,
+    low: float = 0.6,
+    least: int = 1,
+) -> ForTheLoop:
+    """An interval planner, and as many workers as the load needs: `capacity` is what one of them can do in an interval.
+
+    One more than there are is taken when they have more than they can do; fewer only when those would have less than
+    `low` of what they can. Bins that do not lie in intervals are first laid so, by `storm`.
+    """
+
+    def wanted(load: float, now: int) -> int:
+        needed = max(least, ceil(load / capacity))
+        if needed >= now:
+            return needed
+        return min(now, max(least, ceil(load / (capacity * low))))
+
+    def plan(seen: Observation) -> Proposal:
+        used = sorted(set(seen.places.tolist()))
+        nodes = min(seen.workers, wanted(float(seen.cost.sum()), len(used)))
+        request: dict[str, Any] = {"nodes": nodes, "sizes": seen.bytes, "loads": seen.cost}
+        current = BinMap(seen.places, used)
+        try:
+            found = planner(current.intervals(), tau=tau, **request)
+        except PlannerError:  # not in intervals, or too coarse for tau
+            found = storm(current, **request)
+        return _proposal(seen, np.asarray(found.map(), np.int64), {}, len(found.moves))
+
+    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on intervals", plan, tau, wanted)

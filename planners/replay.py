@@ -1,0 +1,91 @@
+"""``python -m planners loop LOG``: what the loop would have done, interval by interval, from a log of statistics.
+
+The log is what `megaphone.statistics.as_columns` gives: interval, worker, bin, records, bytes and cost, a row for each
+bin of a worker's interval; as Parquet, or as JSON with a list for each column. Nothing moves: each interval is judged
+from where bins were in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from planners.errors import BadRequest
+from planners.loop import Loop
+from planners.observation import Ints, Observation, by_bins, by_intervals
+
+COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
+
+
+def add_command(commands: Any) -> None:
+    """The command's options."""
+    parser = commands.add_parser("loop", help="what the closed loop would have done about a log of statistics")
+    parser.add_argument("log", metavar="LOG", help="statistics by interval, worker and bin (.parquet or .json)")
+    parser.add_argument("--dry-run", action="store_true", help="say what it would do: all that a log allows")
+    parser.add_argument("--theta", type=float, default=0.08, help="how far a load may be above the mean")
+    parser.add_argument("--workers", type=int, help="how many there are (as many as the log names)")
+    parser.add_argument("--cost", choices=["records", "cost"], default="records", help="what a bin's load is")
+    parser.add_argument("--capacity", type=float, help="load of a worker per interval: then workers come and go")
+    parser.add_argument("--patience", type=int, default=2, help="for how many intervals something must be wrong")
+    parser.add_argument("--cool-down", type=int, default=2, help="intervals without another migration after one")
+    parser.set_defaults(run=replay)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Prints a decision for each interval."""
+    if not options.dry_run:
+        raise BadRequest("a log cannot be migrated: say --dry-run, or drive a controller with planners.loop.Driver")
+    columns = read_log(options.log)
+    if options.capacity is None:
+        planner = by_bins(theta=options.theta)
+    else:
+        planner = by_intervals(tau=options.theta, capacity=options.capacity)
+    loop = Loop(planner, patience=options.patience, cool_down=options.cool_down)
+    for seen in observations(columns, options.workers, options.cost):
+        print(loop.decide(seen))
+    return 0
+
+
+def read_log(path: str) -> dict[str, Ints]:
+    """The columns of a log; BadRequest says what is wrong with it."""
+    try:
+        if path.endswith(".parquet"):
+            import pyarrow.parquet
+
+            table = pyarrow.parquet.read_table(path)
+            found = {name: table[name].to_numpy() for name in table.column_names}
+        else:
+            with open(path, encoding="utf-8") as file:
+                found = {name: np.asarray(values) for name, values in json.load(file).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadRequest(f"{path} cannot be read as a log of statistics: {error}") from None
+    missing = [name for name in COLUMNS if name not in found]
+    if missing or len({len(found[name]) for name in COLUMNS}) > 1:
+        raise BadRequest(f"{path} needs the columns {', '.join(COLUMNS)}, of one length; missing: {missing or 'none'}")
+    if any(found[name].dtype.kind not in "iu" and len(found[name]) for name in COLUMNS[:3]):
+        raise BadRequest(f"{path}: interval, worker and bin are whole numbers")
+    return {name: np.asarray(found[name]) for name in COLUMNS}
+
+
+def observations(columns: dict[str, Ints], workers: int | None, cost: str) -> Iterator[Observation]:
+    """What was seen in each interval. A bin that was not heard of is where it was last."""
+    if not len(columns["bin"]):
+        return
+    bins = int(columns["bin"].max()) + 1
+    peers = int(columns["worker"].max()) + 1
+    if workers is not None and workers < peers:
+        raise BadRequest(f"the log has worker {peers - 1}, and there shall be {workers}")
+    places = np.arange(bins) % peers
+    for interval in np.unique(columns["interval"]):
+        rows = columns["interval"] == interval
+        here, by_bin = columns["bin"][rows], np.zeros((2, bins))
+        held = columns["bytes"][rows] > 0  # without a byte, a bin has left
+        places = places.copy()
+        places[here[held]] = columns["worker"][rows][held]
+        np.add.at(by_bin[0], here, columns[cost][rows])
+        np.add.at(by_bin[1], here, columns["bytes"][rows])
+        yield Observation(workers or peers, places, by_bin[0], by_bin[1])

@@ -1,0 +1,68 @@
+"""Heavy keys of a running operator: told within their bounds, wherever they are, pinned or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import dataflow
+import megaphone
+from dataflow.columns import Columns
+from dataflow.testing import simulate
+from megaphone.heavy import SAMPLE, HeavyKeys
+from planners.workloads import sample, zipf
+
+
+def test_small_batches_are_counted_exactly_within_the_sketchs_bound() -> None:
+    rng = np.random.default_rng(5)
+    heavy, exact = HeavyKeys(["a", "b"]), Counter[int]()
+    for _ in range(50):
+        left, right = (sample(zipf(2000, 0.9), 300, rng).astype(np.int64) - 7 for _ in range(2))
+        heavy.watch([[Columns({"a": left})], [Columns({"b": right})]])
+        exact.update([*left.tolist(), *right.tolist()])
+    told = heavy.take()
+    assert told.size > 20
+    for key, estimate, error in zip(told.keys.view(np.int64).tolist(), told.estimates, told.errors, strict=True):
+        assert estimate - error <= exact[key] <= estimate
+    assert heavy.take().size == 0, "a new interval"
+
+
+def test_large_batches_are_sampled_and_heavy_keys_found() -> None:
+    rng = np.random.default_rng(6)
+    heavy, records = HeavyKeys(["key"]), 100 * SAMPLE
+    for _ in range(20):
+        keys = np.where(rng.random(records) < 0.2, 77, rng.integers(1000, 1 << 40, records))
+        heavy.watch([[Columns({"key": keys})]])
+    told = heavy.take()
+    assert told.keys[0] == 77
+    seen = 0.2 * SAMPLE * 20
+    assert abs(told.estimates[0] / (records * 20) - 0.2) < 0.2 * 5 / np.sqrt(seen) + 20 * told.errors[0] / records
+
+
+@megaphone.fold(state={"n": "i8"})
+def tally(key, state):
+    state.n += 1
+
+
+async def main(worker: dataflow.Worker) -> Any:
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        fold = tally.without_compiling()
+        counts = megaphone.state_machine(configuration, stream, key="key", fold=fold, bins=4, interval=0.0)
+        probe = counts.probe()
+    if worker.index == 0:
+        control.send([megaphone.Pin(-5, 1)], at=3)
+    for time in range(8):
+        data.send({"key": np.array([-5] * 10 + [time, 100 + time])})
+        control.advance_to(time + 1)
+        data.advance_to(time + 1)
+        await probe.wait_passed(time)
+    return {index: load.keys.tolist() for index, load in counts.handle.statistics.heavy.items()}
+
+
+def test_reports_name_them_where_they_are() -> None:
+    for told in simulate(main, workers=2, seed=1):
+        assert told[1][0] == -5

@@ -1,0 +1,198 @@
+"""The loop: pure decisions against scenarios, and end to end on processes: balanced within theta, results unchanged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataflow
+import megaphone
+from dataflow.testing import simulate
+from planners.loop import Decision, Driver, Loop
+from planners.observation import Observation, by_bins, by_intervals, by_keys, spread
+from planners.rebalance import llfd, min_mig
+
+BINS = 16
+
+
+def seen(cost: Any, places: Any = None, workers: int = 2, **more: Any) -> Observation:
+    where = np.arange(len(cost)) % workers if places is None else np.asarray(places)
+    return Observation(workers, where, np.asarray(cost, float), np.full(len(cost), 100.0), **more)
+
+
+def follow(loop: Loop, costs: list[Any], workers: int = 2) -> list[Decision]:
+    """Decisions over intervals, each carried out at once."""
+    places, decisions = np.arange(len(costs[0])) % workers, []
+    for cost in costs:
+        decision = loop.decide(seen(cost, places, workers))
+        if decision.proposal is not None:
+            places = decision.proposal.to
+        decisions.append(decision)
+    return decisions
+
+
+SKEWED = [10.0, 1.0] * (BINS // 2)
+
+
+def test_a_lasting_skew_is_mended_once() -> None:
+    decisions = follow(Loop(by_bins(theta=0.08)), [SKEWED] * 12)
+    assert [decision.acts for decision in decisions] == [False, True] + [False] * 10
+    proposal = decisions[1].proposal
+    assert proposal is not None and spread(proposal.loads) <= 0.08
+    assert decisions[-1].spread <= 0.08 and "within" in decisions[-1].reason
+
+
+def test_a_passing_burst_moves_nothing() -> None:
+    calm = [1.0] * BINS
+    assert not any(decision.acts for decision in follow(Loop(by_bins()), [calm, SKEWED, calm, SKEWED, calm] * 4))
+
+
+def test_loads_near_the_bound_move_nothing() -> None:
+    """Within the hysteresis above theta: 0.09, where 0.08 is aimed at."""
+    near = [1.09, 0.91] * (BINS // 2)
+    decisions = follow(Loop(by_bins(theta=0.08)), [near] * 6)
+    assert decisions[0].spread == pytest.approx(0.09) and not any(decision.acts for decision in decisions)
+
+
+def test_noise_does_not_make_it_flap() -> None:
+    rng = np.random.default_rng(1)
+    noisy = [np.array(SKEWED) * rng.uniform(0.9, 1.1, BINS) for _ in range(60)]
+    assert sum(decision.acts for decision in follow(Loop(by_bins(theta=0.08)), noisy)) <= 3
+
+
+def test_a_skew_that_changes_sides_every_interval_is_left_alone_while_cooling_down() -> None:
+    other = SKEWED[::-1]
+    loop = Loop(by_bins(), patience=1, cool_down=4)
+    acts = [decision.interval for decision in follow(loop, [SKEWED, other] * 10) if decision.acts]
+    assert all(later - earlier > 4 for earlier, later in pairwise(acts))
+
+
+def test_one_bin_that_is_too_heavy_gains_nothing() -> None:
+    decisions = follow(Loop(by_bins()), [[100.0] + [0.0] * (BINS - 1)] * 5)
+    assert not any(decision.acts for decision in decisions)
+    assert "knows nothing better" in decisions[-1].reason or "gain" in decisions[-1].reason
+
+
+def test_a_small_gain_is_not_worth_it() -> None:
+    decisions = follow(Loop(by_bins(theta=0.0), hysteresis=0.0, gain=0.5), [[1.2, 1.0] * (BINS // 2)] * 4)
+    assert not any(decision.acts for decision in decisions) and "would gain" in decisions[-1].reason
+
+
+def test_nothing_came() -> None:
+    assert "nothing came" in Loop().decide(seen([0.0] * BINS)).reason
+
+
+HOT: dict[str, Any] = {"keys": np.array([7, 9]), "key_cost": np.array([40.0, 38.0]), "key_bins": np.array([0, 0])}
+
+
+@pytest.mark.parametrize("planner", [None, llfd, min_mig])
+def test_hot_keys_of_one_bin_part(planner: Any) -> None:
+    """No place of bin 0 is balanced; with one of its keys apart there is one."""
+    cost = [80.0] + [1.0] * (BINS - 1)
+    options = {} if planner is None else {"planner": planner}
+    loop = Loop(by_keys(**options, theta=0.08), patience=1)
+    decision = loop.decide(seen(cost, [0] * BINS, **HOT))
+    assert decision.proposal is not None and decision.proposal.pins
+    assert spread(decision.proposal.loads) <= 0.08
+    assert decision.proposal.loads.sum() == pytest.approx(95.0), "no load is lost or doubled"
+
+
+def test_keys_that_are_not_heavy_any_more_go_home() -> None:
+    loop = Loop(by_keys(), patience=1)
+    decision = loop.decide(seen(SKEWED, pinned={7: 1}))
+    assert decision.proposal is not None and decision.proposal.pins[7] is None
+
+
+def test_workers_come_and_go_with_the_load_and_do_not_flap() -> None:
+    loop = Loop(by_intervals(tau=0.3, capacity=100.0), patience=2, cool_down=2)
+    places, used = np.zeros(BINS, np.int64), []
+    for total in [80] * 4 + [150] * 8 + [330] * 8 + [310, 290] * 5 + [100] * 10:
+        decision = loop.decide(seen([total / BINS] * BINS, places, 4))
+        if decision.proposal is not None:
+            places = decision.proposal.to
+        used.append(len(set(places.tolist())))
+    assert used[3] == 1 and used[11] == 2 and used[19] == 4
+    assert set(used[20:30]) == {4}, "a load that wavers about a bound changes nothing"
+    assert used[-1] == 2
+
+
+FREQUENT = {300 + rank: int(200 / (rank + 1)) + 1 for rank in range(60)}  # records of each key and time: harmonic
+
+
+@megaphone.fold(state={"n": "i8"}, output={"key": "i8", "n": "i8"})
+def tally(key, state):
+    state.n += 1
+    return key, state.n
+
+
+async def main(worker: dataflow.Worker, times: int, dry_run: bool) -> Any:
+    """Counts a skewed stream under the loop."""
+    best: Counter[int] = Counter()
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        counts = megaphone.state_machine(configuration, stream, key="key", fold=tally, bins=BINS, interval=0.0)
+        probe = counts.inspect_batch(lambda t, b: best.update(dict(Counter(b["key"].tolist())))).probe()
+    controller = megaphone.Controller(control, counts)
+    driver = Driver(controller, Loop(by_keys(theta=0.08), patience=2), dry_run=dry_run)
+    keys = np.repeat([*FREQUENT], [*FREQUENT.values()])[worker.index :: worker.peers]
+    for time in range(times):
+        data.send({"key": keys})
+        if worker.index == 0:
+            driver.step()
+        controller.advance_to(time + 1)
+        data.advance_to(time + 1)
+        await probe.wait_passed(time)
+    table = [counts.handle.state.table.read(), counts.handle.apart().table.read()]
+    left = {k: n for part in table for k, n in zip(part["key"].tolist(), part["n"].tolist(), strict=True)}
+    places = {key: controller.pinned.get(key, controller.configuration[b]) for key, b in _bins(controller)}
+    return dict(best), left, places, [str(d) for d in driver.decisions], sum(d.acts for d in driver.decisions)
+
+
+def _bins(controller: megaphone.Controller) -> Any:
+    return zip(FREQUENT, controller.bins_of([*FREQUENT]).tolist(), strict=True)
+
+
+def check(results: list[Any], times: int, workers: int) -> tuple[float, float]:
+    """Results are the oracle's; the spread at first and at last."""
+    expected = {key: count * times for key, count in FREQUENT.items()}
+    assert sum((Counter(out) for out, *_ in results), Counter()) == Counter(expected)
+    left: dict[int, int] = {}
+    for _, part, *_ in results:
+        assert not left.keys() & part.keys()
+        left |= part
+    assert left == expected
+    assert len({tuple(places.items()) for _, _, places, *_ in results}) == 1
+    loads = np.zeros(workers)
+    for key, place in results[0][2].items():
+        loads[place] += FREQUENT[key]
+    decisions = results[0][3]
+    assert decisions, "it decided"
+    return spread(loads), results[0][4]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_a_skewed_stream_ends_balanced_on_processes(workers: int) -> None:
+    over, acted = check(dataflow.execute(main, 30, False, workers=workers), 30, workers)
+    assert over <= 0.08
+    assert 1 <= acted <= 3, "it moved, and came to rest"
+
+
+def test_a_dry_run_only_says_what_it_would_do() -> None:
+    over, acted = check(dataflow.execute(main, 12, True, workers=2), 12, 2)
+    assert acted >= 1 and over > 0.1
+
+
+def test_under_any_schedule() -> None:
+    for seed in range(4):
+        over, acted = check(simulate(main, 30, False, workers=3, seed=seed), 30, 3)
+        assert over <= 0.08 and 1 <= acted <= 4
+
+
+def test_cost_is_one_of_two() -> None:
+    with pytest.raises(ValueError, match="records"):
+        Driver(None, cost="money")  # type: ignore[arg-type]

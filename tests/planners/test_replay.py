@@ -1,0 +1,62 @@
+"""``python -m planners loop``: decisions from a log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planners.command import main
+
+BINS, WORKERS = 8, 2
+
+
+def write(path: Path, intervals: int) -> Path:
+    rows = [(i, b % WORKERS, b, 10 if b % 2 == 0 else 1, 64, 5) for i in range(intervals) for b in range(BINS)]
+    columns = dict(zip(("interval", "worker", "bin", "records", "bytes", "cost"), zip(*rows, strict=True), strict=True))
+    if path.suffix == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table({name: list(values) for name, values in columns.items()}), path)
+    else:
+        path.write_text(json.dumps(columns))
+    return path
+
+
+@pytest.mark.parametrize("name", ["log.json", "log.parquet"])
+def test_a_skewed_log(name: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["loop", str(write(tmp_path / name, 6)), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["stay", "move", "stay", "stay", "move", "stay"]
+    assert "for 1 of 2 intervals" in lines[0] and "mixed on bins" in lines[1] and "intervals ago" in lines[2]
+
+
+def test_by_processing_time_the_same_log_is_balanced(tmp_path: Path, capsys: Any) -> None:
+    assert main(["loop", str(write(tmp_path / "log.json", 4)), "--dry-run", "--cost", "cost"]) == 0
+    assert "move" not in capsys.readouterr().out
+
+
+def test_scaling(tmp_path: Path, capsys: Any) -> None:
+    log = str(write(tmp_path / "log.json", 4))
+    assert main(["loop", log, "--dry-run", "--capacity", "12", "--workers", "4", "--theta", "0.5"]) == 0
+    assert "2 workers are used, and 4 wanted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "complaint"),
+    [
+        ("{", ["--dry-run"], "cannot be read"),
+        ("{}", ["--dry-run"], "needs the columns"),
+        (None, [], "say --dry-run"),
+        (None, ["--dry-run", "--workers", "1"], "there shall be 1"),
+    ],
+)
+def test_what_makes_no_sense(text: str | None, options: list[str], complaint: str, tmp_path: Path, capsys: Any) -> None:
+    log = write(tmp_path / "log.json", 2)
+    if text is not None:
+        log.write_text(text)
+    assert main(["loop", str(log), *options]) == 2
+    assert complaint in capsys.readouterr().err
