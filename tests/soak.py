@@ -12,6 +12,7 @@ from collections import Counter
 
 from tests.comm import fuzz
 from tests.megaphone import cases as migrations
+from tests.nexmark import runs as queries
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
 
@@ -19,9 +20,10 @@ KINDS = {
     "protocol": protocol.run_case,
     "program": programs.run_case,
     "migration": migrations.run_case,
+    "query": queries.run_case,
     "frames": fuzz.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "frames": 500}  # cases per round: many frames
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500}  # cases per round: many frames
 
 
 def main() -> int:

@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
     print(title_of(load))
     print(state_statement(seen))
     print(outcome.summary())
+    print(memory_statement(outcome))
     _write(options, load, outcome, provenance, seen)
     return OK
 
@@ -149,6 +150,16 @@ def state_statement(seen: Sequence[Seen]) -> str:
     keys = [sum(getattr(each, name) for each in seen) for name in ("keys", "final_keys")]
     size = sum(each.state_bytes for each in seen) / 2**20
     return f"state: {keys[0]:,} keys, {size:,.0f} MiB, when the clock started, and {keys[1]:,} keys at the end"
+
+
+def memory_statement(outcome: Outcome) -> str:
+    """How much memory each worker had, at the start and at most."""
+    peaks = [
+        f"worker {worker} {sizes[0] / 2**20:,.0f} to {max(sizes) / 2**20:,.0f} MiB"
+        for worker, (_, sizes) in outcome.memory.items()
+        if sizes
+    ]
+    return f"resident memory, at the start and at most: {', '.join(peaks)}"
 
 
 def document_of(load: Load, outcome: Outcome, seen: Sequence[Seen]) -> dict[str, Any]:

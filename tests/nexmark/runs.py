@@ -13,12 +13,13 @@ import numpy as np
 
 import megaphone
 from dataflow.columns.fold import Fold
+from dataflow.testing import simulate
 from nexmark import oracle
 from nexmark.config import SECOND, Config
 from nexmark.generator import ENCODED, Generator
 from nexmark.queries import NEEDS
 from nexmark.rows import rows
-from nexmark.running import Plan, operators
+from nexmark.running import Plan, main, operators
 from nexmark.sources import with_dates
 from nexmark.vocabulary import dictionary
 from tests.nexmark.cases import Row
@@ -126,6 +127,15 @@ def answer(plan: Plan, windows: Mapping[str, int]) -> Counter[Any]:
     """What the sequential oracle says to a plan of generated events."""
     made = Generator(plan.config).events(range(plan.events))
     return Counter(oracle.QUERIES[plan.query]({kind: rows(table) for kind, table in made.items()}, **windows))
+
+
+def run_case(seed: int) -> None:
+    """A random query, plan, migrations and schedule, against the oracle."""
+    chance = random.Random(seed)
+    query, workers = chance.choice(list(oracle.QUERIES)), chance.choice([1, 2, 3, 4])
+    plan, windows = random_plan(query, seed % 2**32, workers, chance.choice([1, 50, 250]))
+    results = simulate(main, plan, None, plain(plan), workers=workers, seed=seed)
+    assert rows_of(results) == answer(plan, windows), f"{plan}"
 
 
 def rows_of(results: Sequence[Any]) -> Counter[Any]:

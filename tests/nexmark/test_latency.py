@@ -86,6 +86,7 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
     assert command(["latency", "q4", *options]) == 0
     told = capsys.readouterr().out
     assert "NEXMark Q4, 1,000 events/s, migratable, 256 bins, epochs of 20 ms" in told
+    assert "resident memory, at the start and at most: worker 0" in told
     assert ".9999" in told and f"report: {files['report']}" in told
     document = json.loads(Path(files["json"]).read_text())
     assert document["query"] == "q4" and document["sustained"] in (True, False)
