@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from nexmark.commands import demo, generate, latency, run, verify
-from nexmark.commands.options import INTERRUPTED, USAGE, Misuse
+from nexmark.commands.options import FAILED, INTERRUPTED, USAGE, Misuse
 
 COMMANDS = (generate, run, latency, verify, demo)
 
@@ -25,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Misuse as misuse:
         print(f"python -m nexmark {options.command}: {misuse}", file=sys.stderr)
         return USAGE
+    except BrokenPipeError:  # whoever read our output has gone, `head` for one
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain again at its end
+        return FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
