@@ -13,7 +13,7 @@ from dataflow.testing import simulate
 from tests.megaphone import cases
 from tests.megaphone.column_cases import check, main, oracle, random_case, run_case
 
-CASES = 160
+CASES = 240
 SHARES = 8
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.megaphone.cases import run_case
 
-CASES = 480
+CASES = 600
 SHARES = 12
 
 
