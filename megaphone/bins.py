@@ -5,7 +5,7 @@ A bin that nobody has written to does not exist: 2^20 bins cost nothing until th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dataflow import codec
 from dataflow.lowlevel import TotalAntichain
 from dataflow.order import Time
 from megaphone.portions import BIN, NO_STATE, Arriving, Piece, depart
+from megaphone.weighing import Scales
 
 
 class UnmovableState(TypeError):
@@ -33,6 +34,7 @@ class RowBins:
         self._pending: dict[int, dict[Time, list[Any]]] = {}  # by bin and time
         self._by_time: dict[Time, set[int]] = {}  # invariant: the bins with something pending at that time
         self._least = TotalAntichain()  # invariant: holds the keys of _by_time
+        self._scales = Scales()
         self.arriving: dict[int, Arriving] = {}  # bins of which pieces are missing: they are not here yet
 
     def state(self, number: int) -> Any:
@@ -108,16 +110,8 @@ class RowBins:
                 self.put_off(number, time, records)
 
     def sizes(self, bins: int) -> NDArray[np.int64]:
-        """About how many bytes each bin has: 64, and for every entry of a dictionary and every pending record as many.
-
-        A bin that is here has some: what has none is elsewhere.
-        """
-        sizes = np.zeros(bins, np.int64)
-        for number, state in self._states.items():
-            sizes[number] = 64 * (1 + (len(state) if isinstance(state, Sized) else 1))
-        for number, times in self._pending.items():
-            sizes[number] += 64 * sum(map(len, times.values()))
-        return sizes
+        """About how many bytes each bin has when it travels (see `weighing`). What has none is elsewhere."""
+        return self._scales.sizes(self._states, self._pending, bins)
 
     @property
     def numbers(self) -> set[int]:
