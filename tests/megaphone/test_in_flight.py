@@ -15,8 +15,8 @@ import pytest
 
 import dataflow
 import megaphone
-from dataflow.testing import simulate
 from dataflow.channels.channel import AcknowledgedChannel
+from dataflow.testing import simulate
 from megaphone import all_at_once, batched, columns, fluid, matched
 from megaphone.bins import RowBins
 from megaphone.pieces import unpack
