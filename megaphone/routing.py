@@ -21,7 +21,7 @@ from megaphone.errors import ControlError
 from megaphone.pins import Pins
 
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
-WINDOW = 16 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
+WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
 
 class ControlPact(Broadcast):

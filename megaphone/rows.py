@@ -122,4 +122,6 @@ def stateful(
         lambda context, shared, initial: RowRouter(context, shared, initial, [*map(bin_by, keys)]),
         make_host,
     )
-    return assemble(control, streams, bins, name, parts)
+    result = assemble(control, streams, bins, name, parts)
+    result.handle.statistics.kept = interval is not None
+    return result

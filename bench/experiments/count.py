@@ -12,7 +12,7 @@ from bench.registry import benchmark
 from bench.run import Run
 
 MILLION = 1_000_000
-CONSTANT = 32  # MiB that a migration may add to its budget: F's window, and what is being sent and received
+CONSTANT = 80  # MiB that a migration may add to its budget: F's window, and what is being sent and received
 QUANTILES = {".5": 0.5, ".9": 0.9, ".99": 0.99, ".9999": 0.9999, "max": 1.0}
 
 
