@@ -34,8 +34,9 @@ TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0, _1 = np.uint64(0), np.uint64(1)
-_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
+_NEAR = 1 << 14  # bins whose numbers are near anyway
 
 
 def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
@@ -221,11 +222,15 @@ def fetch_hashed(
 ) -> None:
     """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
     records of each bin on the way, if that is wanted: its entry in meta is at hand."""
-    flat, wide = meta.reshape(-1), np.uint64(stride)
+    bins, wide = meta.shape[0], np.uint64(stride)
     for j in range(count):
-        hashed = mix(keys[np.uint64(start + j)])
-        tags[j] = hashed
-        _fetch_row(flat, np.int64(hashed >> shift) * META)
+        tags[j] = mix(keys[np.uint64(start + j)])
+    if bins > _NEAR:
+        flat = meta.T.reshape(-1)
+        for j in range(count):
+            bin = np.int64(tags[j] >> shift)
+            _fetch_row(flat, FIRST * bins + bin)
+            _fetch_row(flat, ROOM * bins + bin)
     for j in range(count):
         hashed = tags[j]
         bin = hashed >> shift
@@ -298,7 +303,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -365,7 +370,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 
