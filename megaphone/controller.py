@@ -112,7 +112,7 @@ class Controller:
         self._idle_since = self._strategy.gap
         self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
 
-    def _usable(self, strategy: Strategy | None) -> Strategy:
+    def _usable(self, strategy: Any) -> Strategy:
         if strategy is None:
             return all_at_once()
         if not isinstance(strategy, Strategy):
