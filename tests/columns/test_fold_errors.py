@@ -228,7 +228,7 @@ def no_such_function(key, value, state):
 
 
 def test_half_precision_is_refused() -> None:
-    with pytest.raises(TypeError, match="state 'n' is float16, with which nothing can be computed: say 'f4'"):
+    with pytest.raises(FoldError, match="state 'n' is float16, with which nothing can be computed: say 'f4'"):
         operator(("v", fold(text, state={"n": "f2"})))
 
 
