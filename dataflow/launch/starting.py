@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from dataflow.comm.arena import Arena, arena_size
 from dataflow.execute import Main
-from dataflow.launch.child import Assignment, Connect, run_child
+from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
 from dataflow.launch.lines import LineAssembler
 from dataflow.launch.process import Process, Settings
 
-FindLinks = Callable[[int, dict[int, socket.socket], bytes], Connect]
-"""(index, sockets to the others on this host, key for those): how a worker gets its links."""
+FindLinks = Callable[[int, Neighbours], Connect]
+"""(index, the others on this host): how a worker gets its links."""
 
 _BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
 
@@ -37,6 +38,7 @@ def fork_workers(
     """
     key = secrets.token_bytes(24)
     pairs = _socket_pairs(workers)
+    arenas = {index: Arena(arena_size(settings.limit)) for index in workers} if len(workers) > 1 else {}
     controls = {index: socket.socketpair() for index in workers}
     outputs = {index: (os.pipe(), os.pipe()) for index in workers}
     sys.stdout.flush()
@@ -48,7 +50,7 @@ def fork_workers(
             pid = os.fork()
             if pid == 0:
                 mine = {peer: pairs[index, peer] for peer in workers if peer != index}
-                connect = find_links(index, mine, key)
+                connect = find_links(index, Neighbours(mine, key, arenas))
                 (_, out), (_, err) = outputs[index]
                 control = controls[index][1]
                 _close_others(controls, outputs, pairs, index)
