@@ -14,6 +14,7 @@ from dataflow.comm.arena import Arena, arena_size
 from dataflow.execute import Main
 from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
 from dataflow.launch.lines import LineAssembler
+from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process, Settings
 
 FindLinks = Callable[[int, Neighbours], Connect]
@@ -43,6 +44,7 @@ def fork_workers(
     outputs = {index: (os.pipe(), os.pipe()) for index in workers}
     sys.stdout.flush()
     sys.stderr.flush()
+    stdout, stderr = Printer(sys.stdout), Printer(sys.stderr)
     parent = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -61,7 +63,7 @@ def fork_workers(
                 )
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]
-            streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
+            streams = {out: (stdout, LineAssembler(prefix)), err: (stderr, LineAssembler(prefix))}
             processes.append(Process(index, pid, controls[index][0], streams))
     finally:
         _close_theirs(controls, outputs, pairs, {process.index for process in processes})
