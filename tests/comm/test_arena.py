@@ -23,6 +23,7 @@ from dataflow.comm.messages import AnyMessage, Data, Goodbye, Returned
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.wire import encode_messages
 from dataflow.lowlevel import ToWorker
+from tests.comm.pressure import pass_on
 from tests.engine.harness import failsafe
 
 PAGE = mmap.PAGESIZE
@@ -136,7 +137,7 @@ def batch(number: int, rows: int = LARGE // 8) -> Data:
     return Data(0, 0, 0, number, Columns({"n": np.full(rows, number)}), 8 * rows)
 
 
-def pass_on(sender: Link, receiver: Link, *messages: AnyMessage) -> list[AnyMessage]:
+def carry(sender: Link, receiver: Link, *messages: AnyMessage) -> list[AnyMessage]:
     """What arrives of messages that are sent at once."""
     for message in messages:
         sender.post(message)
@@ -152,12 +153,12 @@ def test_memory_is_used_again_once_its_return_was_heard_of() -> None:
     pair = Pair(4 * LARGE)
     kept: deque[Any] = deque()
     for number in range(50):
-        (arrived,) = pass_on(pair.one, pair.two, batch(number))
+        (arrived,) = carry(pair.one, pair.two, batch(number))
         assert isinstance(arrived, Data)
         kept.append(arrived)
         if len(kept) > 3:
             kept.popleft()
-            pass_on(pair.two, pair.one, Goodbye(1))
+            carry(pair.two, pair.one, Goodbye(1))
         for message in kept:
             assert (message.batch["n"] == message.time).all()
     assert len(pair.arenas[0]._starts) == len(kept) == 3
@@ -166,7 +167,7 @@ def test_memory_is_used_again_once_its_return_was_heard_of() -> None:
 
 def test_what_does_not_fit_goes_through_the_socket() -> None:
     pair = Pair(2 * LARGE)
-    kept = [pass_on(pair.one, pair.two, batch(number))[0] for number in range(5)]
+    kept = [carry(pair.one, pair.two, batch(number))[0] for number in range(5)]
     assert len(pair.arenas[0]._starts) == 2
     assert all((message.batch["n"] == number).all() for number, message in enumerate(kept))  # type: ignore[union-attr]
     pair.close()
@@ -174,7 +175,7 @@ def test_what_does_not_fit_goes_through_the_socket() -> None:
 
 def test_small_bodies_are_not_worth_it() -> None:
     pair = Pair(2 * LARGE)
-    (arrived,) = pass_on(pair.one, pair.two, batch(1, LARGE // 8 - 2))
+    (arrived,) = carry(pair.one, pair.two, batch(1, LARGE // 8 - 2))
     assert isinstance(arrived, Data) and (arrived.batch["n"] == 1).all()
     assert pair.arenas[0]._starts == []
     pair.close()
@@ -183,7 +184,7 @@ def test_small_bodies_are_not_worth_it() -> None:
 def test_strings_travel_in_shared_memory_as_well() -> None:
     pair = Pair(8 * LARGE)
     words = pa.array(["grün", None, ""] * 20_000)
-    (arrived,) = pass_on(pair.one, pair.two, Data(0, 0, 0, 0, Columns({"word": words}), 100))
+    (arrived,) = carry(pair.one, pair.two, Data(0, 0, 0, 0, Columns({"word": words}), 100))
     assert isinstance(arrived, Data) and arrived.batch["word"].equals(words)
     assert len(pair.arenas[0]._starts) == 1
     pair.close()
@@ -242,7 +243,7 @@ def test_what_a_program_keeps_stays_as_it_was(limit: int) -> None:
 
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            probe = stream.unary("take", lambda _: _pass, pact=ToWorker(1)).inspect_batch(keep).probe()
+            probe = stream.unary("take", lambda _: pass_on, pact=ToWorker(1)).inspect_batch(keep).probe()
         for epoch in range(40 if worker.index == 0 else 0):
             await handle.room()
             handle.send(Columns({"n": np.full(1 << 14, epoch)}))
@@ -254,8 +255,3 @@ def test_what_a_program_keeps_stays_as_it_was(limit: int) -> None:
 
     with failsafe(15.0):
         assert dataflow.execute(main, workers=2, limit=limit) == [[0, 0, 0], [0, 20, 0]]
-
-
-def _pass(input: Any, output: Any) -> None:
-    for message, batch in input:
-        output.give(message, batch)
