@@ -25,6 +25,7 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
+    Returned,
     Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
@@ -142,7 +143,8 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Consumed: lambda m, _: [5, m.size],
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
-    Taken: lambda m, _: [8, m.dataflow, m.channel, m.size],
+    Returned: lambda m, _: [8, m.blocks],
+    Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
 _DECODERS: dict[int, Callable[..., AnyMessage]] = {
@@ -154,5 +156,6 @@ _DECODERS: dict[int, Callable[..., AnyMessage]] = {
     5: lambda sender, _, size: Consumed(sender, _integer(size)),
     6: lambda sender, _, on, dataflow: Pressure(sender, bool(on), _integer(dataflow)),
     7: lambda sender, _: Goodbye(sender),
-    8: lambda sender, _, *numbers: Taken(sender, *map(_integer, numbers)),
+    8: lambda sender, _, blocks: Returned(sender, [_integer(block) for block in blocks]),
+    9: lambda sender, _, *numbers: Taken(sender, *map(_integer, numbers)),
 }
