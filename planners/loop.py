@@ -99,7 +99,8 @@ class Loop:
 class Driver:
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
-    An interval is over when every worker that has something has reported. `cost`: "records", or "nanoseconds" of
+    An interval is over when every worker that has something has reported; the first one when every worker with a bin
+    has, or some worker has twice (the others have nothing). `cost`: "records", or "nanoseconds" of
     processing. `dry_run` decides and logs, and moves nothing.
     """
 
@@ -143,6 +144,8 @@ class Driver:
         places = np.array(self._controller.configuration)
         owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
         latest = {worker: load.interval for worker, load in statistics.heavy.items()}
+        if max(latest.values(), default=0) == 0:
+            owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
         if not owners or any(latest.get(worker, -1) <= self._heard.get(worker, -1) for worker in owners):
             return False
         self._heard = latest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
+from megaphone.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop
 from planners.observation import Observation, by_bins, by_intervals, by_keys, spread
 from planners.rebalance import llfd, min_mig
@@ -191,6 +193,37 @@ def test_under_any_schedule() -> None:
     for seed in range(4):
         over, acted = check(simulate(main, 30, False, workers=3, seed=seed), 30, 3)
         assert over <= 0.08 and 1 <= acted <= 4
+
+
+def report(worker: int, interval: int, bins: list[int]) -> Load:
+    amounts = np.full(len(bins), 50)
+    return Load(worker, interval, 0.1, np.array(bins), amounts, amounts, amounts)
+
+
+def test_the_first_interval_is_over_when_every_worker_has_reported() -> None:
+    """Half of the bins not being heard of yet is not a load of nothing."""
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    driver = Driver(controller, Loop(by_bins(), patience=1), dry_run=True)  # type: ignore[arg-type]
+    assert driver.step() is None
+    statistics.heard(report(0, 0, [*range(0, BINS, 2)]))
+    assert driver.step() is None, "the other one may have as much"
+    statistics.heard(report(1, 0, [*range(1, BINS, 2)]))
+    decision = driver.step()
+    assert decision is not None and not decision.acts and decision.spread == 0.0
+
+
+def test_a_worker_that_has_nothing_does_not_keep_the_loop_waiting() -> None:
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    driver = Driver(controller, Loop(by_bins(), patience=1), dry_run=True)  # type: ignore[arg-type]
+    for interval in range(2):
+        assert driver.step() is None
+        statistics.heard(report(0, interval, [*range(0, BINS, 2)]))
+    decision = driver.step()
+    assert decision is not None and decision.acts and decision.spread == 1.0
 
 
 def test_cost_is_one_of_two() -> None:
