@@ -18,7 +18,7 @@ from dataflow.columns.hashing import route_apart, route_hashed, split
 from dataflow.columns.keyed import Keyed, Side
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
-from megaphone.pins import Overrides
+from megaphone.keyspace import WordOverrides
 from planners.workloads import sample, zipf
 
 PEERS, BINS, SHIFT, KEYS, BATCH = 2, 4096, 52, 1_000_000, 1 << 16
@@ -35,7 +35,7 @@ def pins(run: Run) -> None:
         plain = _nanoseconds(rounds, partial(_plain, batch, owners))
         run.report(f"z = {z}: no pinned keys", plain, "ns/record")
         for count in (100, 3_000):
-            table = Overrides(np.arange(count, dtype=np.uint64), rng.integers(0, PEERS, count))
+            table = WordOverrides(np.arange(count, dtype=np.uint64), rng.integers(0, PEERS, count))
             each = _nanoseconds(rounds, partial(_pinned, batch, owners, table))
             run.report(f"z = {z}: {count:,} pinned keys, the heaviest", each, "ns/record", baseline=plain)
         store = Keyed("count", [Side("key", "value", count_fold())], None, BINS, None)
@@ -56,7 +56,7 @@ def _plain(batch: Columns, owners: Any) -> None:
     split(batch, order, ends)
 
 
-def _pinned(batch: Columns, owners: Any, table: Overrides) -> None:
+def _pinned(batch: Columns, owners: Any, table: WordOverrides) -> None:
     order, ends = np.empty(len(batch), np.int64), np.zeros(2 * PEERS, np.int64)
     words = batch["key"].view(np.uint64)
     route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, order, ends)

@@ -15,7 +15,7 @@ import megaphone
 from dataflow.testing import simulate
 from megaphone.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop
-from planners.observation import Observation, by_bins, by_intervals, by_keys, spread
+from planners.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
 from planners.rebalance import llfd, min_mig
 
 BINS = 16
@@ -205,7 +205,8 @@ def test_the_first_interval_is_over_when_every_worker_has_reported() -> None:
     statistics = Statistics(BINS)
     configuration = tuple(number % 2 for number in range(BINS))
     controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
-    driver = Driver(controller, Loop(by_bins(), patience=1), dry_run=True)  # type: ignore[arg-type]
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=0, dry_run=True)  # type: ignore[arg-type]
     assert driver.step() is None
     statistics.heard(report(0, 0, [*range(0, BINS, 2)]))
     assert driver.step() is None, "the other one may have as much"
@@ -218,12 +219,36 @@ def test_a_worker_that_has_nothing_does_not_keep_the_loop_waiting() -> None:
     statistics = Statistics(BINS)
     configuration = tuple(number % 2 for number in range(BINS))
     controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
-    driver = Driver(controller, Loop(by_bins(), patience=1), dry_run=True)  # type: ignore[arg-type]
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=0, dry_run=True)  # type: ignore[arg-type]
     for interval in range(2):
         assert driver.step() is None
         statistics.heard(report(0, interval, [*range(0, BINS, 2)]))
     decision = driver.step()
     assert decision is not None and decision.acts and decision.spread == 1.0
+
+
+def test_short_intervals_are_put_together_until_they_say_something() -> None:
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=1_600, dry_run=True)  # type: ignore[arg-type]
+    decisions = []
+    for interval in range(5):  # of 800 records
+        for worker in range(2):
+            statistics.heard(report(worker, interval, [*range(worker, BINS, 2)]))
+        decisions.append(driver.step())
+    assert [decision is not None for decision in decisions] == [False, True, False, True, False]
+
+
+def test_several_intervals_as_one_have_the_mean_loads() -> None:
+    first = seen([4.0, 2.0], keys=np.array([7, 9]), key_cost=np.array([2.0, 1.0]), key_bins=np.array([0, 1]))
+    second = seen([2.0, 2.0], keys=np.array([7]), key_cost=np.array([1.0]), key_bins=np.array([0]))
+    both = combine([first, second])
+    assert both.cost.tolist() == [3.0, 2.0]
+    assert dict(zip(both.keys.tolist(), both.key_cost.tolist(), strict=True)) == {7: 1.5, 9: 0.5}
+    assert both.key_bins.tolist() == [0, 1] and combine([second]) is second
 
 
 def test_cost_is_one_of_two() -> None:

@@ -48,7 +48,8 @@ def draw(run: Run, title: str, caption: str, *panels: Panel) -> None:
             else:
                 marker = MARKERS[i % len(MARKERS)]
                 dashed = "--" if "(dashed)" in label else "-"
-                axes.plot(x, y, dashed, label=label.replace(" (dashed)", ""), color=colour, marker=marker, markersize=5)
+                style = {"color": colour, "marker": marker, "markersize": 5 + i, "zorder": 3 - 0.1 * i}
+                axes.plot(x, y, dashed, label=label.replace(" (dashed)", ""), **style)  # equal lines both show
         axes.set_xlabel(panel.x)
         axes.set_ylabel(panel.y)
         if panel.log_x:

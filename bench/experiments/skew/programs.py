@@ -117,11 +117,12 @@ class Words:
         if shape.shuffled:
             yield from (rng.integers(0, shape.keys, each) for _ in range(shape.intervals))
         elif self._social:
-            yield from (part["word"] for part in social(each, words=shape.keys, intervals=shape.intervals))
+            made = social(each, words=shape.keys, z=shape.z, intervals=shape.intervals, seed=shape.seed)
+            yield from (part["word"] for part in made)
         else:
             placed: dict[str, Any] = {"assignment": homes(shape.keys), "instances": WORKERS}
-            made = intervals(shape.keys, shape.z, shape.f, records=each, seed=shape.seed, **placed)
-            yield from (sample(next(made), each, rng) for _ in range(shape.intervals))
+            chances = intervals(shape.keys, shape.z, shape.f, records=each, seed=shape.seed, **placed)
+            yield from (sample(next(chances), each, rng) for _ in range(shape.intervals))
 
 
 class SplitWords(Words):
@@ -174,7 +175,7 @@ class Trades:
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         rng = np.random.default_rng(shape.seed)
         each, epoch = shape.epochs * shape.records, 0
-        for made in stock(each, intervals=shape.intervals):
+        for made in stock(each, z=shape.z, intervals=shape.intervals, seed=shape.seed):
             if shape.shuffled:
                 made = {**made, "stock": rng.integers(0, 1_036, each)}
             for rows in np.split(np.arange(each), shape.epochs):
