@@ -13,6 +13,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
+from megaphone.hashing import bin_of, shift_of
 from megaphone.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop
 from planners.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
@@ -157,6 +158,53 @@ async def main(worker: dataflow.Worker, times: int, dry_run: bool) -> Any:
 
 def _bins(controller: megaphone.Controller) -> Any:
     return zip(FREQUENT, controller.bins_of([*FREQUENT]).tolist(), strict=True)
+
+
+async def main_on_rows(worker: dataflow.Worker, times: int, by_key: bool) -> Any:
+    """The same in rows."""
+    best: Counter[int] = Counter()
+
+    def count(time: int, records: list[int], state: dict[int, int], notificator: Any) -> Any:
+        for key in records:
+            state[key] = state.get(key, 0) + 1
+            yield key
+
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        counts = megaphone.unary(
+            configuration, stream, key=lambda key: key, fold=count, bins=BINS, interval=0.0, by_key=by_key
+        )  # fmt: skip
+        probe = counts.inspect_batch(lambda t, keys: best.update(keys)).probe()
+    controller = megaphone.Controller(control, counts)
+    driver = Driver(controller, Loop(by_keys(theta=0.08), patience=2))
+    keys = np.repeat([*FREQUENT], [*FREQUENT.values()])[worker.index :: worker.peers].tolist()
+    for time in range(times):
+        data.send(keys)
+        if worker.index == 0:
+            driver.step()
+        controller.advance_to(time + 1)
+        data.advance_to(time + 1)
+        await probe.wait_passed(time)
+    store = counts.handle.state
+    left = {key: n for number in store.numbers for key, n in store.state(number).items()} | store.apart
+    bins = {key: bin_of(key, shift_of(BINS)) for key in FREQUENT}
+    places = {key: controller.pinned.get(key, controller.configuration[bins[key]]) for key in FREQUENT}
+    return dict(best), left, places, [str(d) for d in driver.decisions], sum(d.acts for d in driver.decisions)
+
+
+def test_a_skewed_stream_of_rows_ends_balanced() -> None:
+    over, acted = check(dataflow.execute(main_on_rows, 40, True, workers=2), 40, 2)
+    assert over <= 0.08 and 1 <= acted <= 3
+    for seed in range(3):
+        over, _ = check(simulate(main_on_rows, 40, True, workers=3, seed=seed), 40, 3)
+        assert over <= 0.08
+
+
+def test_rows_whose_keys_cannot_be_pinned_are_balanced_by_bins() -> None:
+    """As far as that goes: one key has a fifth of all records."""
+    over, acted = check(simulate(main_on_rows, 40, False, workers=2), 40, 2)
+    assert over <= 0.1 and acted >= 1
 
 
 def check(results: list[Any], times: int, workers: int) -> tuple[float, float]:
