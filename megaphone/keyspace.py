@@ -60,8 +60,7 @@ class KeySpace(ABC):
 class WordOverrides(Overrides):
     """Words, for compiled lookup.
 
-    Costs: a lookup one bit for most keys that are not there, else one probe or two in a table that is at most a quarter
-    full; making it O(keys).
+    Costs: a lookup one probe, seldom two, in a table that is at most an eighth full; making it O(keys).
     """
 
     def __init__(self, keys: Words, workers: NDArray[Any]) -> None:
@@ -69,7 +68,7 @@ class WordOverrides(Overrides):
         self.keys: Words = keys[order]
         self.workers = workers[order].astype(np.int64)
         size = 16
-        while size < 4 * len(keys):
+        while size < 8 * len(keys):
             size *= 2
         self.slots: Words = np.zeros(size, np.uint64)
         self.owners = np.full(size, HOME, np.int32)

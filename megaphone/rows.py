@@ -40,26 +40,9 @@ class RowRouter(Router):
         overrides: AnyOverrides | None = self._configurations.overrides_at(time)
         parts = self._no_parts()
         if overrides is not None:
-            batch = self._route_apart(batch, key_of, overrides.workers, parts)
-        for record in batch:
-            number = bin_of(key_of(record), shift)
-            parts[owners[number]].append((number, record))
+            batch = place_apart(batch, key_of, overrides.workers, parts)
+        place(batch, key_of, shift, owners, parts)
         return Parts(parts)
-
-    def _route_apart(
-        self, batch: Any, key_of: Callable[[Any], Any], workers: dict[Any, int], parts: list[list[Any]]
-    ) -> Iterator[Any]:
-        """Puts records whose keys live apart where they belong; the others."""
-        for record in batch:
-            key = key_of(record)
-            try:
-                worker = workers.get(key)
-            except TypeError:  # a key that has no hash: the others' hashing says so in more words
-                worker = None
-            if worker is None:
-                yield record
-            else:
-                parts[worker].append(((key,), record))
 
     def _owners_at(self, time: Time) -> list[int]:
         table = self._configurations.at(time)
@@ -102,6 +85,29 @@ class RowRouter(Router):
 
     def _no_parts(self) -> list[list[Any]]:
         return [[] for _ in range(self._context.peers)]
+
+
+def place(batch: Any, key_of: Callable[[Any], Any], shift: int, owners: list[int], parts: list[list[Any]]) -> None:
+    """Puts records with the bins of their keys where those are."""
+    for record in batch:
+        number = bin_of(key_of(record), shift)
+        parts[owners[number]].append((number, record))
+
+
+def place_apart(
+    batch: Any, key_of: Callable[[Any], Any], workers: dict[Any, int], parts: list[list[Any]]
+) -> Iterator[Any]:
+    """Puts records whose keys live apart where they do; the others."""
+    for record in batch:
+        key = key_of(record)
+        try:
+            worker = workers.get(key)
+        except TypeError:  # a key that has no hash: the others' hashing says so in more words
+            worker = None
+        if worker is None:
+            yield record
+        else:
+            parts[worker].append(((key,), record))
 
 
 class RightPostponer:

@@ -135,7 +135,8 @@ def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
     if stream.mode not in PLANNERS:
         return None
     planner = by_keys(PLANNERS[stream.mode], stream.theta)
-    return Driver(controller, Loop(planner, patience=1, cool_down=2), strategy=megaphone.all_at_once())
+    loop = Loop(planner, patience=2, cool_down=1)  # the interval of a change is half of before: no plan is made on it
+    return Driver(controller, loop, strategy=megaphone.all_at_once())
 
 
 def measure(stream: Stream) -> Outcome:
