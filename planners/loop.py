@@ -55,6 +55,13 @@ class Loop:
     _wrong: int = field(default=0, init=False)  # for how many intervals running
     _acted: int | None = field(default=None, init=False)
 
+    def __post_init__(self) -> None:
+        if self.patience < 1 or self.cool_down < 0 or not self.hysteresis >= 0 or not self.gain >= 0:
+            raise ValueError(
+                f"patience is 1 or more, the others 0 or more: not patience {self.patience}, cool-down "
+                f"{self.cool_down}, hysteresis {self.hysteresis}, gain {self.gain}"
+            )
+
     def decide(self, seen: Observation) -> Decision:
         """The decision for the next interval."""
         self._interval += 1

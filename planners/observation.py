@@ -98,6 +98,10 @@ class ForTheLoop:
     tolerance: float
     wanted: Callable[[float, int], int] | None = None  # of the load and the workers in use; None: all of them
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < float("inf"):
+            raise ValueError(f"a tolerance is how far a load may be above the mean, so it cannot be {self.tolerance}")
+
 
 def spread(loads: Floats, workers: int | None = None) -> float:
     """How far the greatest load is above the mean of so many workers (of all, unless told); 0 without load."""
@@ -185,6 +189,12 @@ def by_intervals(
     One more than there are is taken when they have more than they can do; fewer only when those would have less than
     `low` of what they can. Bins that do not lie in intervals are first laid so, by `storm`.
     """
+
+    if not (0 < capacity < float("inf") and 0 < low <= 1 and least >= 1):
+        raise ValueError(
+            f"a worker's capacity is above 0, of which `low` is a share, and at least one worker is used: not capacity "
+            f"{capacity}, low {low}, least {least}"
+        )
 
     def wanted(load: float, now: int) -> int:
         needed = max(least, ceil(load / capacity))
