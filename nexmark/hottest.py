@@ -92,7 +92,7 @@ def _best(state: Any) -> tuple[int, int] | None:
     return (auction, most) if most >= 0 else None
 
 
-@njit("UniTuple(int64, 2)(uint64[::1], int32[:, ::1], int64, uint64, int64)", cache=True)
+@njit("UniTuple(int64, 2)(uint64[::1], int32[::1, :], int64, uint64, int64)", cache=True)
 def _most_bids(words: Any, meta: Any, stride: Any, shift: Any, place: Any) -> Any:
     """One pass over a table, in the order of memory: `table.scan` makes a list of all keys, and takes three times as
     long. See `kernels` for the layout."""

@@ -32,7 +32,7 @@ PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 def pins(run: Run) -> None:
     rounds = 2 if run.quick else 8
     rng = np.random.default_rng(1)
-    owners = (np.arange(BINS) % PEERS).astype(np.uint32)
+    owners = (np.arange(BINS) % PEERS).astype(np.uint16)
     fold = megaphone.fold(_count, state={"total": "i8"})
     for z in run.each("skew", [0.0, 0.85]):
         parts = [sample(zipf(KEYS, z), BATCH, rng).astype(np.int64) for _ in range(BATCHES)]

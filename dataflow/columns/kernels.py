@@ -25,7 +25,7 @@ from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
-GIVEN, LIMIT, AT, FREE = 0, 1, 2, 3  # entries of ctl; AT: the record that is being applied
+GIVEN, LIMIT, AT, BLOCKS, FREE = 0, 1, 2, 3, 4  # entries of ctl; AT: the record that is being applied
 SIZES = 72  # sizes of segments: 4, 6, 8, 12, 16, 24, ...
 CTL = FREE + SIZES
 FULL = -2  # what kernels return when the array of words has no room left
@@ -33,9 +33,12 @@ FULL = -2  # what kernels return when the array of words has no room left
 TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
-_0 = np.uint64(0)
-_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
+_0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
+_NEAR = 1 << 14  # bins whose numbers are near anyway
+_COUNTED = 1 << 16  # bins whose records are all counted
+_ONE_IN = 7  # blocks, where there are more bins, stands for the others; odd, since inputs may take turns
 
 
 def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
@@ -109,7 +112,14 @@ def release(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
 @njit(inline="always")
 def place(hashed: Any, room: Any) -> Any:
     """Where in a segment a hash belongs: its lower half, scaled to the room."""
-    return np.int64(((hashed & _LOW) * np.uint64(room)) >> _32)
+    return np.int64(place_of(hashed, room))
+
+
+@njit(inline="always")
+def place_of(hashed: Any, room: Any) -> Any:
+    """The same, unsigned: loops over records index with unsigned numbers, since an index that may be negative costs
+    a comparison and an addition each time (a dense fold was twice as slow)."""
+    return ((hashed & _LOW) * np.uint64(room)) >> _32
 
 
 @njit
@@ -159,19 +169,20 @@ def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> 
 @njit(inline="always")
 def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key; -1 if it is not there."""
-    first, room = meta[bin, FIRST], meta[bin, ROOM]
-    if room == 0:
+    place = np.uint64(bin)
+    first, room, wide = np.uint64(meta[place, FIRST]), np.uint64(meta[place, ROOM]), np.uint64(stride)
+    if room == _0:
         return np.int64(-1)
-    slot = place(tag, room)
+    slot = place_of(tag, room)
     while True:
-        word = words[(first + slot) * stride]
+        word = words[(first + slot) * wide]
         if word == tag:
-            return first + slot
+            return np.int64(first + slot)
         if word == _0:
             return np.int64(-1)
-        slot += 1
+        slot += _1
         if slot == room:
-            slot = 0
+            slot = _0
 
 
 @njit(inline="always")
@@ -208,17 +219,43 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 
 @njit
-def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near."""
-    flat = meta.reshape(-1)
-    for i in range(start, end):
-        hashed = mix(keys[i])
-        tags[i - start] = hashed
-        _fetch_row(flat, np.int64(hashed >> shift) * META)
-    for i in range(start, end):
-        hashed = tags[i - start]
-        bin = np.int64(hashed >> shift)
-        _fetch_row(words, (meta[bin, FIRST] + place(hashed, meta[bin, ROOM])) * stride)
+def weight_of(meta: Any, ctl: Any) -> Any:
+    """What a record of the next block counts for. With very many bins each count costs a cache miss, so some blocks
+    stand for the others there."""
+    if meta.shape[0] <= _COUNTED:
+        return 1
+    ctl[BLOCKS] += 1
+    return _ONE_IN if ctl[BLOCKS] % _ONE_IN == 0 else 0
+
+
+@njit
+def _count_block(meta: Any, tags: Any, shift: Any, count: Any, weight: Any) -> None:
+    if weight:
+        for j in range(count):
+            meta[tags[j] >> shift, RECORDS] += weight
+
+
+@njit
+def fetch_hashed(
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, tags: Any, weight: Any
+) -> None:
+    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
+    records of each bin on the way."""
+    bins, wide = meta.shape[0], np.uint64(stride)
+    for j in range(count):
+        tags[j] = mix(keys[np.uint64(start + j)])
+    if bins > _NEAR:
+        flat = meta.T.reshape(-1)
+        for j in range(count):
+            bin = np.int64(tags[j] >> shift)
+            _fetch_row(flat, FIRST * bins + bin)
+            _fetch_row(flat, ROOM * bins + bin)
+    for j in range(count):
+        hashed = tags[j]
+        bin = hashed >> shift
+        row = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
+        _fetch_row(words, np.int64(row * wide))
+    _count_block(meta, tags, shift, count, weight)
 
 
 @njit
@@ -247,14 +284,23 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
 
 
 @njit
-def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """The same where a key is its own place: bin = key mod bins, position = key div bins."""
-    mask = np.uint64(meta.shape[0] - 1)
-    flat = meta.reshape(-1)
-    for i in range(start, end):
-        _fetch_row(flat, np.int64(keys[i] & mask) * META)
-    for i in range(start, end):
-        _fetch_row(words, (meta[np.int64(keys[i] & mask), FIRST] + np.int64(keys[i] >> shift)) * stride)
+def fetch_dense(
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any, weight: Any
+) -> None:
+    """The same where a key is its own place: bin = key mod bins, position = key div bins. The rows are known here."""
+    mask, wide = np.uint64(meta.shape[0] - 1), np.uint64(stride)
+    if meta.shape[0] > _NEAR:
+        flat = meta.T.reshape(-1)
+        for j in range(count):
+            _fetch_row(flat, np.int64(keys[np.uint64(start + j)] & mask))
+    for j in range(count):
+        key = keys[np.uint64(start + j)]
+        row = np.uint64(meta[key & mask, FIRST]) + (key >> shift)
+        rows[j] = row
+        _fetch_row(words, np.int64(row * wide))
+    if weight:
+        for j in range(count):
+            meta[keys[np.uint64(start + j)] & mask, RECORDS] += weight
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
@@ -280,7 +326,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -306,8 +352,18 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
+@njit("void(uint64[::1], uint64, boolean)", cache=True)
+def mark_made(made: Any, bin: Any, is_made: Any) -> None:
+    """Notes whether a bin has a segment: a bit of `made`."""
+    bit = _1 << (bin & _63)
+    if is_made:
+        made[bin >> _6] |= bit
+    else:
+        made[bin >> _6] &= ~bit
+
+
 @njit(
-    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint8[::1]),
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint64[::1]),
     cache=True,
 )
 def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
@@ -316,9 +372,9 @@ def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: 
     for i in range(keys.size):
         if keys[i] >= domain:
             return i
-        bin = np.int64(keys[i] & mask)
-        if not made[bin]:  # a byte per bin stays in the cache, where meta would not
-            made[bin] = 1
+        bin = keys[i] & mask
+        if not made[bin >> _6] & (_1 << (bin & _63)):  # a bit per bin stays in the cache, where meta would not
+            mark_made(made, bin, True)
             number = size_for(each)
             first = allocate(words, ctl, stride, number, True)
             if first < 0:
@@ -347,7 +403,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 
