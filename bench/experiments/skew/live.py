@@ -115,8 +115,8 @@ def skew_15(run: Run) -> None:
             last = outcome.throughput(0.75)
             run.report(f"{data}, {mode}: at the end", last, "records/s", baseline=outcome.throughput(0.0, 0.2))
         panels.append(panel)
-    caption = f"{_caption(base, 'f', 'keys')}; all bins start at one worker, and the loop may act from epoch {base.spare}"
-    draw(run, "A second worker from a quarter of the stream on", f"{caption} on", *panels)
+    caption = f"{_caption(base, 'f', 'keys')}; all bins start at one worker, and the loop may act from epoch "
+    draw(run, "A second worker from a quarter of the stream on", f"{caption}{base.spare} on", *panels)
 
 
 @figure("skew-16", "TPC-H Q5 whose foreign keys change with every interval: throughput over time")
