@@ -5,7 +5,7 @@ speak timely dataflow and nothing else. State is grouped into bins of keys. A co
 ordinary stream: as of its time, a bin lives at a worker.
 
 - `control`: what is said on the control stream: `Move`, `Assign`; and its form as JSON lines.
-- `pins`: keys that live apart from their bins. Pure. `errors`: what is refused.
+- `pins`: keys that live apart from their bins. `keyspace`: what a key is. Pure. `errors`: what is refused.
 - `configuration`: which worker has which bin at which time. Pure.
 - `hashing`: from a key to its bin.
 - `following`: updates from files and pipes.
@@ -13,9 +13,10 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `bins`: state and pending records by bin, as Python objects. `portions`: how such a bin travels. Pure. `state`: S for
   rows. `rows`: F for rows.
 - `columns`: F and S for columns. `pieces`: how a bin of columns travels. Pure.
-- `apart`: the store of such keys, and how one travels.
+- `apart`: the store of keys that live apart, in columns, and how one travels. `returning`: how one goes back.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
-- `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`.
+- `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`;
+  `tally`: those of rows.
 - `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
 """
 

@@ -11,6 +11,7 @@ from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.order import Time
 from megaphone.configuration import Configurations, Table
+from megaphone.keyspace import KeySpace
 from megaphone.routing import ControlPact, Routed, RoutedState, Router, Shared
 from megaphone.statistics import Statistics, collect
 
@@ -21,10 +22,18 @@ class Handle:
     """What a controller may know of an operator on this worker."""
 
     def __init__(
-        self, bins: int, peers: int, configurations: Configurations, probe: Probe, statistics: Statistics, state: Any
+        self,
+        bins: int,
+        peers: int,
+        keys: KeySpace,
+        configurations: Configurations,
+        probe: Probe,
+        statistics: Statistics,
+        state: Any,
     ) -> None:
         self.bins = bins
         self.peers = peers
+        self.keys = keys
         self.statistics = statistics
         self.state = state  # what this worker holds: for reports and tests
         self.apart: Callable[[], Any] | None = None  # gives what it holds of keys that live apart from their bins
@@ -37,7 +46,7 @@ class Handle:
         return self._configurations.latest
 
     @property
-    def pinned(self) -> dict[int, int]:
+    def pinned(self) -> dict[Any, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
@@ -60,7 +69,7 @@ class Assembly:
     store: Any
     router: Callable[[Context, Shared, Any], Router]
     host: Callable[[Context, Shared], Callable[[], None]]
-    check_keys: Callable[[Any], None] | None = None  # refuses keys that cannot be pinned; None: no key can be
+    keys: KeySpace  # what can be pinned
 
 
 def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly) -> Migratable:
@@ -78,7 +87,7 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, bins, name, parts.check_keys).build(make_router, frontier=True)
+    *records, moving = _router(control, streams, bins, name, parts.keys).build(make_router, frontier=True)
     host = OperatorBuilder(scope, f"{name} S")
     for stream in records:
         host.add_input(stream, Routed())
@@ -98,18 +107,18 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
     result = Migratable(scope, out.source)
-    result.handle = Handle(bins, peers, routers[0].configurations, probe[0], statistics, parts.store)
+    result.handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store)
     return result
 
 
 def _router(
-    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, check_keys: Any
+    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, keys: KeySpace
 ) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers, check_keys))
+    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers, keys))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

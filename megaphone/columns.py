@@ -19,15 +19,16 @@ from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense, DenseTable
-from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability
+from dataflow.lowlevel import Context, InputPort, MessageCapability
 from dataflow.order import Time
 from megaphone.apart import Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
-from megaphone.errors import ControlError
 from megaphone.heavy import HeavyKeys
+from megaphone.keyspace import KeySpace, WordKeys, WordOverrides
 from megaphone.pieces import Words, arrive, depart, unpack
-from megaphone.pins import KeyMoves, Overrides
+from megaphone.pins import KeyMoves
+from megaphone.returning import Returning
 from megaphone.routing import Parts, Router, Shared
 from megaphone.statistics import Reporter
 
@@ -39,9 +40,11 @@ class ColumnRouter(Router):
     """F for columns. `wanted` has the columns of each input that S needs, the key first: others stay behind. An
     ellipsis stands for all others."""
 
-    def __init__(self, context: Context, shared: Shared, initial: Any, wanted: Sequence[Sequence[Any]]) -> None:
+    def __init__(
+        self, context: Context, shared: Shared, initial: Any, wanted: Sequence[Sequence[Any]], keys: KeySpace
+    ) -> None:
         table = shared.bins.table
-        super().__init__(context, shared, initial, len(wanted), table.bins_of)
+        super().__init__(context, shared, initial, len(wanted), keys)
         self._wanted = wanted
         self._dense = table.dense
         self._find = route_dense if table.dense else route_hashed
@@ -62,7 +65,7 @@ class ColumnRouter(Router):
         columns = require_columns(batch, self._context.name)
         return columns if wanted[-1] is ... else columns.select(wanted)
 
-    def _divide(self, time: Time, port: int, columns: Columns, overrides: Overrides) -> tuple[Parts, Parts]:
+    def _divide(self, time: Time, port: int, columns: Columns, overrides: WordOverrides) -> tuple[Parts, Parts]:
         """The records whose keys are in their bins, and those whose keys are apart."""
         name = self._wanted[port][0]
         keys = as_words(columns[name], name)
@@ -123,7 +126,7 @@ class ColumnHost(Host):
         super().__init__(context, shared.bins, context.inputs[:ports])
         self._heavy = None if interval is None else HeavyKeys(keys)
         self._arrivals: InputPort = context.inputs[ports]
-        self._returning: dict[Time, tuple[Capability, list[KeyPiece]]] = {}  # keys that go back into their bins
+        self._returning: Returning[KeyPiece] = Returning(self._arrivals)  # keys that go back into their bins
         bins = shared.bins.table.bins
         self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
         shared.state_changed = context.activate
@@ -149,20 +152,13 @@ class ColumnHost(Host):
             if piece.apart:
                 arrive_key(self._keyed.apart, piece)
             else:
-                if message.time not in self._returning:
-                    self._returning[message.time] = (message.retain(), [])
-                self._returning[message.time][1].append(piece)
+                self._returning.add(message, piece)
 
     def _install_returning(self) -> None:
-        """At a time at which nothing more can arrive every bin is where it belongs."""
-        for time in sorted(self._returning):
-            if self._arrivals.could_see(time):
-                break
-            capability, pieces = self._returning.pop(time)
+        for capability, pieces in self._returning.due():
             for piece in pieces:
                 arrive_key(self._keyed.home, piece)
             self._hold_from(capability)
-            capability.drop()
 
     def saw(self, message: MessageCapability) -> None:
         self._reporter.saw(message)
@@ -260,13 +256,9 @@ def stateful(
     def make_host(context: Context, shared: Shared) -> Callable[[], None]:
         return ColumnHost(context, shared, [columns[0] for columns in wanted], interval).step
 
-    def check_keys(keys: Any) -> None:
-        if isinstance(store.table, DenseTable) and keys.size and int(keys.max()) >= store.table.domain:
-            key, end = int(keys.max().view(np.int64)), store.table.domain
-            raise ControlError(f"{name}: the key {key} cannot be pinned: keys are from 0 to {end - 1}")
-
+    keys = WordKeys(name, store.table.bins_of, store.table.domain if isinstance(store.table, DenseTable) else None)
     parts = Assembly(
-        store, lambda context, shared, initial: ColumnRouter(context, shared, initial, wanted), make_host, check_keys
+        store, lambda context, shared, initial: ColumnRouter(context, shared, initial, wanted, keys), make_host, keys
     )
     result = assemble(control, streams, bins, name, parts)
     result.handle.state, result.handle.apart = store.home, lambda: store.apart

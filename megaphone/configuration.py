@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from megaphone.control import Assign, Move, Moves, Update
-from megaphone.pins import HOME, KeyMoves, Overrides, Pins, override, settle
+from megaphone.keyspace import KeySpace, Overrides
+from megaphone.pins import HOME, KeyMoves, Pins
 
 Table = NDArray[np.uint16]
 """By bin, the worker. Never changed once it is made. Two bytes each: routing reads it at random, so with many bins it
@@ -41,12 +42,11 @@ class Configurations:
     Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Any, bins_of: Callable[[Any], Any] | None = None) -> None:
-        """`bins_of`: from keys to bins, without which no key can be pinned."""
+    def __init__(self, initial: Any, keys: KeySpace) -> None:
         self._times: list[int] = []  # invariant: ascending; _tables[i + 1] holds from _times[i] on
         self._tables: list[Table] = [np.asarray(initial, np.uint16)]
-        self._overrides: list[Overrides | None] = [None]  # invariant: as long as _tables
-        self._bins_of = bins_of
+        self._overrides: list[Any] = [None]  # invariant: as long as _tables
+        self._keys = keys
         self._pending: dict[int, list[Update]] = {}
 
     def accept(self, time: int, updates: list[Update]) -> bool:
@@ -77,13 +77,12 @@ class Configurations:
         if not updates:
             self._overrides.append(before)
             return None
-        assert self._bins_of is not None, "refused where they were sent"
-        keys, now = settle(updates)
-        self._overrides.append(override(before, keys, now))
+        keys, now = self._keys.settle(updates)
+        self._overrides.append(self._keys.override(before, keys, now))
         then = np.full(len(keys), HOME, np.int64) if before is None else before.workers_of(keys)
         changed = then != now
         keys, then, now = keys[changed], then[changed], now[changed]
-        bins = self._bins_of(keys)
+        bins = self._keys.bins_of(keys)
         origins, destinations = np.where(then == HOME, old[bins], then), np.where(now == HOME, new[bins], now)
         return KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
 
@@ -91,9 +90,9 @@ class Configurations:
         """The configuration at a time that is final."""
         return self._tables[bisect_right(self._times, time)]
 
-    def overrides_at(self, time: int) -> Overrides | None:
+    def overrides_at(self, time: int) -> Any:
         """The keys that are apart from their bins at a time that is final; None if there are none."""
-        return self._overrides[bisect_right(self._times, time)]
+        return self._overrides[bisect_right(self._times, time)]  # as the key space made them
 
     def retire(self, is_past: Callable[[int], bool]) -> None:
         """Forgets configurations that were replaced at times for which nobody can ask any more."""
@@ -113,7 +112,8 @@ class Configurations:
     @property
     def latest_overrides(self) -> Overrides | None:
         """Those of the last configuration that is final."""
-        return self._overrides[-1]
+        last: Overrides | None = self._overrides[-1]
+        return last
 
     @property
     def size(self) -> int:

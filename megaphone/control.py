@@ -107,7 +107,7 @@ def _brief(value: Any) -> str:
 
 def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
     """Updates from lines of JSON: {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, 0, 1]}; for a single
-    key {"time": 5, "key": 70, "worker": 1}, or null as its worker to have it in its bin again.
+    key {"time": 5, "key": 70, "worker": 1}, or null as its worker to have it in its bin again; a list is a tuple.
 
     >>> list(parse_lines(['{"time": 5, "bin": 3, "worker": 1}', "", '{"time": 9, "map": [0, 1]}']))
     [(5, Move(bin=3, worker=1)), (9, Assign(workers=(0, 1)))]
@@ -131,6 +131,11 @@ def parse_line(line: str, number: int) -> tuple[int, Update]:
     if set(entry) == {"time", "map"} and isinstance(entry["map"], list):
         return entry["time"], Assign(tuple(entry["map"]))
     if set(entry) == {"time", "key", "worker"}:
-        key, worker = entry["key"], entry["worker"]
+        key, worker = _key(entry["key"]), entry["worker"]
         return entry["time"], Unpin(key) if worker is None else Pin(key, worker)
     raise ControlError(f"line {number} is neither a move nor a map; {form}")
+
+
+def _key(value: Any) -> Any:
+    """A key of JSON: a list stands for a tuple."""
+    return tuple(map(_key, value)) if isinstance(value, list) else value

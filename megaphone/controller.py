@@ -61,7 +61,7 @@ class Controller:
         return tuple(self._operator.configuration.tolist())
 
     @property
-    def pinned(self) -> dict[int, int]:
+    def pinned(self) -> dict[Any, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         return self._operator.pinned
 
@@ -70,11 +70,14 @@ class Controller:
         """How many workers there are."""
         return self._operator.peers
 
+    @property
+    def pins_keys(self) -> bool:
+        """Whether single keys of the operator can live apart from their bins."""
+        return self._operator.keys.pinnable
+
     def bins_of(self, keys: Any) -> Any:
-        """The bin of each key, of operators on columns."""
-        if self._operator.apart is None:
-            raise ControlError("rows move by bins only; single keys can be pinned in columns")
-        return self._operator.state.table.bins_of(np.ascontiguousarray(keys, np.int64).view(np.uint64))
+        """The bin of each key, of operators whose keys can be pinned."""
+        return self._operator.keys.bins_of(self._operator.keys.check(keys))
 
     @property
     def statistics(self) -> Statistics:
@@ -92,7 +95,7 @@ class Controller:
         return self._progress
 
     def migrate(
-        self, to: Sequence[int], strategy: Strategy | None = None, pins: Mapping[int, int | None] | None = None
+        self, to: Sequence[int], strategy: Strategy | None = None, pins: Mapping[Any, int | None] | None = None
     ) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
 
@@ -122,10 +125,10 @@ class Controller:
             raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
         return strategy
 
-    def _checked(self, pins: Mapping[int, int | None]) -> Pins:
-        self.bins_of([])  # refuses rows
+    def _checked(self, pins: Mapping[Any, int | None]) -> Pins:
         workers = [HOME if worker is None else worker for worker in pins.values()]
-        return check_pins(Pins(np.array([*pins]), np.array(workers)), self._operator.peers)
+        checked = check_pins(Pins([*pins], workers), self._operator.peers)
+        return Pins(self._operator.keys.check(checked.keys), checked.workers)
 
     def cancel(self) -> None:
         """Gives up the steps that have not begun. What has moved stays where it is."""

@@ -6,6 +6,7 @@ names a column and state is typed.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ def unary(
     fold: Callable[..., Any],
     bins: int = 256,
     state: Callable[[], Any] | Mapping[str, Any] | None = None,
+    by_key: bool = False,
     pending: Mapping[str, Any] | None = None,
     keys: Dense | None = None,
     name: str = "unary",
@@ -39,7 +41,8 @@ def unary(
     Rows: at each time, in the order of times, `fold(time, records, state, notificator)` is called for each bin that has
     records, and everything it yields comes out at that time. `state` is the bin's, made by the function `state` (a
     dictionary unless you say) and shared by all keys of the bin: keep things by key. `notificator.notify_at(later,
-    record)` has a record presented again.
+    record)` has a record presented again. `by_key=True` promises that the state is a dictionary with an entry for each
+    key and nothing else, and that records that are put off have their key, too: then single keys can be pinned.
 
     Columns (`key` is a column's name): `fold(time, batch, state, notificator)` is called once per time with all records
     of this worker, and returns columns or None. `state` is a table, typed by the mapping `state`; `notificator`
@@ -50,13 +53,14 @@ def unary(
     if isinstance(key, str):
         from megaphone import columns
 
+        _refuse_rows(name, by_key)
         return columns.unary(control, (stream,), (key,), fold, bins, state, pending, keys, name, interval)
     _refuse_columns(name, pending=pending, keys=keys)
 
-    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
+    def apply(time: Time, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
         return fold(time, records[0], state, postponer)
 
-    return rows.stateful(control, (stream,), (key,), bins, state or dict, apply, name, interval)
+    return rows.stateful(control, (stream,), (key,), bins, state or dict, apply, name, interval, by_key)
 
 
 def binary(
@@ -73,6 +77,7 @@ def binary(
     due: Fold | None = None,
     bins: int = 256,
     state: Callable[[], Any] | Mapping[str, Any] | None = None,
+    by_key: bool = False,
     pending: Mapping[str, Any] | None = None,
     keys: Dense | None = None,
     name: str = "binary",
@@ -81,7 +86,7 @@ def binary(
     """The same with two inputs, in the order of their times.
 
     Rows: `fold(time, left, right, state, notificator, notificator2)`; `notificator` presents records as left ones,
-    `notificator2` as right ones.
+    `notificator2` as right ones; `by_key` as in `unary`.
 
     Columns: either two compiled folds, `fold` for records of the left and `right_fold` for those of the right, over one
     state, with `due` for what they post-date (at one time the left ones come first); or one function of batches,
@@ -90,6 +95,7 @@ def binary(
     if isinstance(key, str):
         from megaphone import columns
 
+        _refuse_rows(name, by_key)
         other = key if right_key is None else right_key
         if not isinstance(other, str):
             raise ConstructionError(f"{name}: both keys must be names of columns, or both functions of a record")
@@ -101,10 +107,11 @@ def binary(
         name, right_fold=right_fold, value=value, right_value=right_value, due=due, pending=pending, keys=keys
     )
 
-    def apply(time: Time, number: int, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
+    def apply(time: Time, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
         return fold(time, records[0], records[1], state, postponer, rows.RightPostponer(postponer))
 
-    return rows.stateful(control, (left, right), (key, right_key or key), bins, state or dict, apply, name, interval)
+    by = (key, right_key or key)
+    return rows.stateful(control, (left, right), by, bins, state or dict, apply, name, interval, by_key)
 
 
 def state_machine(
@@ -135,7 +142,8 @@ def state_machine(
 
         return columns.folded(control, (stream,), ((key, value, fold, order),), due, bins, keys, name, interval)
     _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
-    return rows.stateful(control, (stream,), (lambda pair: pair[0],), bins, dict, rows.by_key(fold), name, interval)
+    by = (operator.itemgetter(0),)
+    return rows.stateful(control, (stream,), by, bins, dict, rows.folding(fold), name, interval, by_key=True)
 
 
 def dense(domain: int) -> Dense:
@@ -149,3 +157,8 @@ def _refuse_columns(name: str, **given: Any) -> None:
     for option, value in given.items():
         if value is not None:
             raise ConstructionError(f"{name}: {option}= is for columns, where key= is the name of a column")
+
+
+def _refuse_rows(name: str, by_key: bool) -> None:
+    if by_key:
+        raise ConstructionError(f"{name}: by_key= is for rows; keys of columns can be pinned as they are")

@@ -6,37 +6,41 @@ for the encoding of a large bin. State that is no dictionary cannot be divided: 
 encoded at once. Portions that came out longer than a message are cut.
 
 A piece has a number, and says whether more of its portion follows, or more portions, or nothing. Pieces arrive in any
-order, and are decoded, portion by portion, in that of their numbers. Nothing is installed before all have come.
+order, and are decoded, portion by portion, in that of their numbers. Nothing is installed before all have come. A key
+that lives apart from its bin, or goes there, or comes back, travels in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dataflow import codec
 from dataflow.order import Time
 
-CUT, PORTION, BIN = 0, 1, 2  # what ends with a piece: nothing, a portion, the bin
+CUT, PORTION, BIN = 0, 1, 2  # what ends with a piece: nothing, a portion, the bin (or key)
 NO_STATE: Any = object()
 Pending = dict[Time, list[Any]]
+Place: TypeAlias = int | tuple[Any]
+"""The number of a bin; or, for a key that lives apart, the key in a tuple."""
 
 _WHOLE, _ENTRIES, _PENDING = 0, 1, 2
 _FIRST = 64  # entries in the first portion: most bins need no other
 
 
 class Piece(NamedTuple):
-    """A piece of a bin."""
+    """A piece of what is at a place: of a bin, or of a key that lives apart or did."""
 
-    bin: int
+    place: Place
+    home: int | None  # the bin into which a key goes back
     number: int
     ends: int
     data: bytes
 
 
-def depart(bin: int, state: Any, pending: Pending, limit: int) -> Iterator[Piece]:
-    """A bin as pieces of at most `limit` bytes. The bin may be forgotten when the last one is asked for: all of it has
+def depart(place: Place, state: Any, pending: Pending, limit: int, home: int | None = None) -> Iterator[Piece]:
+    """A place as pieces of at most `limit` bytes. It may be forgotten when the last one is asked for: all of it has
     been encoded then. TypeError if something cannot be."""
     number = 0
     portions = _encoded(state, pending, limit)
@@ -45,7 +49,7 @@ def depart(bin: int, state: Any, pending: Pending, limit: int) -> Iterator[Piece
         following = next(portions, None)
         for start in range(0, len(data), limit):
             last = PORTION if following is not None else BIN
-            yield Piece(bin, number, last if start + limit >= len(data) else CUT, data[start : start + limit])
+            yield Piece(place, home, number, last if start + limit >= len(data) else CUT, data[start : start + limit])
             number += 1
         data = following  # type: ignore[assignment]
 

@@ -17,7 +17,7 @@ from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputP
 from dataflow.order import Time
 from megaphone.configuration import Configurations, Migration
 from megaphone.control import check_update
-from megaphone.errors import ControlError
+from megaphone.keyspace import KeySpace
 from megaphone.pins import Pins
 
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
@@ -30,19 +30,17 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, check_keys: Callable[[Any], None] | None) -> None:
+    def __init__(self, bins: int, peers: int, keys: KeySpace) -> None:
         self._bins = bins
         self._peers = peers
-        self._check_keys = check_keys
+        self._keys = keys
 
     def split(self, batch: Any, peers: int) -> Sequence[Any]:
-        updates = [check_update(update, self._bins, self._peers) for update in batch]
-        for update in updates:
-            if isinstance(update, Pins):
-                if self._check_keys is None:
-                    raise ControlError(f"{update!r}: rows move by bins only; single keys can be pinned in columns")
-                self._check_keys(update.keys)
-        return super().split(updates, peers)
+        return super().split([self._checked(update) for update in batch], peers)
+
+    def _checked(self, update: Any) -> Any:
+        checked = check_update(update, self._bins, self._peers)
+        return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
 
 
 class Parts:
@@ -88,9 +86,7 @@ class Shared:
 class Router(ABC):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
-    def __init__(
-        self, context: Context, shared: Shared, initial: Any, ports: int, bins_of: Callable[[Any], Any] | None = None
-    ) -> None:
+    def __init__(self, context: Context, shared: Shared, initial: Any, ports: int, keys: KeySpace) -> None:
         self._context = context
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
@@ -98,7 +94,7 @@ class Router(ABC):
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations = Configurations(initial, bins_of)
+        self._configurations = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         self._uncertain: dict[Time, list[tuple[Capability, int, Any]]] = {}  # kept back, by time: (.., input, batch)

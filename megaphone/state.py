@@ -15,33 +15,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow.lowlevel import Capability, Context, InputPort, OutputPort
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.order import Time
-from megaphone.portions import Piece
+from megaphone.portions import Arriving, Piece, Place
+from megaphone.returning import Returning
 from megaphone.routing import Shared
 from megaphone.statistics import Reporter
+from megaphone.tally import HeavyRows
 
 _NAMED = 8  # keys that an error names
 
-Apply = Callable[[Time, int, list[list[Any]], Any, "Postponer"], Iterable[Any]]
-"""(time, bin, records by input, the bin's state, postponer): what comes out."""
+Apply = Callable[[Time, list[list[Any]], Any, "Postponer"], Iterable[Any]]
+"""(time, records by input, the state of their bin, postponer): what comes out."""
 
 
 class Postponer:
     """Puts records of the current bin off until a later time (the extended notificator of section 4.3.2)."""
 
-    __slots__ = ("_hosted", "bin", "now")
+    __slots__ = ("_hosted", "now", "place")
 
     def __init__(self, hosted: Host) -> None:
         self._hosted = hosted
-        self.bin = 0
+        self.place: Place = 0
         self.now: Time = None
 
     def notify_at(self, time: Time, record: Any, port: int = 0) -> None:
         """Presents `record` to the fold again, at a later time."""
         if not time > self.now:
             raise ValueError(f"a record can be put off until later than {self.now!r}, not until {time!r}")
-        self._hosted.put_off(self.bin, time, (port, record))
+        self._hosted.put_off(self.place, time, (port, record))
 
 
 class Host:
@@ -53,15 +55,17 @@ class Host:
         ports = len(keys)
         self._keys = keys  # of records, by input: for errors
         self._records: NDArray[np.int64] = np.zeros(bins, np.int64)  # applied so far, by bin
-        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted)
+        self._heavy = None if interval is None else HeavyRows(keys)
+        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
         self._bins = shared.bins
         self._apply = apply
         self._ports = ports
         self._inputs: Sequence[InputPort] = context.inputs[:ports]
         self._arrivals: InputPort = context.inputs[ports]
+        self._returning: Returning[tuple[int, Arriving]] = Returning(self._arrivals)  # keys that go back
         self._watched = list(context.inputs)  # a time is complete when none of these can deliver it
         self._output: OutputPort = context.outputs[0]
-        self._waiting: dict[Time, tuple[Capability, dict[int, list[list[Any]]]]] = {}  # by time and bin
+        self._waiting: dict[Time, tuple[Capability, dict[Place, list[list[Any]]]]] = {}  # by time and place
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
         self._now: Capability | None = None  # while records are applied: the capability of their time
         self._postponer = Postponer(self)
@@ -70,20 +74,34 @@ class Host:
     def step(self) -> None:
         """State first, then what is complete, in the order of time."""
         self._install_arrivals()
+        self._install_returning()
         self._gather_records()
         self._hold_least_pending()
         self._apply_complete_times()
 
     def _install_arrivals(self) -> None:
         for message, pieces in self._arrivals:
-            for piece in pieces:
-                self._bins.arrive(Piece(*piece))
-            least = self._bins.least_pending
-            if least is not None and (self._hold is None or least < self._hold.time):
-                later = message.delayed(least)
-                if self._hold is not None:
-                    self._hold.drop()
-                self._hold = later
+            for piece in itertools.starmap(Piece, pieces):
+                returned = self._bins.arrive(piece)
+                if returned is not None:
+                    assert piece.home is not None
+                    self._returning.add(message, (piece.home, returned))
+            self._take_over(message)
+
+    def _install_returning(self) -> None:
+        for capability, keys in self._returning.due():
+            for number, returned in keys:
+                self._bins.install_key(number, returned)
+            self._take_over(capability)
+
+    def _take_over(self, capability: Capability | MessageCapability) -> None:
+        """Holds the right to send at the least pending time."""
+        least = self._bins.least_pending
+        if least is not None and (self._hold is None or least < self._hold.time):
+            later = capability.delayed(least)
+            if self._hold is not None:
+                self._hold.drop()
+            self._hold = later
 
     def _gather_records(self) -> None:
         for port, input in enumerate(self._inputs):
@@ -92,10 +110,12 @@ class Host:
                 if message.time not in self._waiting:
                     self._waiting[message.time] = (message.retain(), {})
                 groups = self._waiting[message.time][1]
-                for number, record in batch:
-                    if number not in groups:
-                        groups[number] = [[] for _ in range(self._ports)]
-                    groups[number][port].append(record)
+                if self._heavy is not None:
+                    self._heavy.watch(port, batch)
+                for place, record in batch:
+                    if place not in groups:
+                        groups[place] = [[] for _ in range(self._ports)]
+                    groups[place][port].append(record)
 
     def _hold_least_pending(self) -> None:
         """F may have taken bins with pending records: what nobody waits for here is let go."""
@@ -121,13 +141,15 @@ class Host:
         self._postponer.now = time
         results: list[Any] = []
         began = perf_counter_ns()
-        for number, records in groups.items():
-            self._postponer.bin = number
-            self._records[number] += sum(map(len, records))
+        for place, records in groups.items():
+            self._postponer.place = place
+            if isinstance(place, int):
+                self._records[place] += sum(map(len, records))
             try:
-                results.extend(self._apply(time, number, records, self._bins.state(number), self._postponer))
+                results.extend(self._apply(time, records, self._bins.state(place), self._postponer))
             except Exception as error:
-                error.add_note(f"in bin {number} at {time!r}{self._among(records)}")
+                where = f"in bin {place}" if isinstance(place, int) else f"for the key {place[0]!r}, which is pinned,"
+                error.add_note(f"{where} at {time!r}{self._among(records)}")
                 raise
         self._reporter.spent(perf_counter_ns() - began)
         assert self._now is not None
@@ -146,29 +168,28 @@ class Host:
         names = [repr(key) for key in itertools.islice(keys, _NAMED)] + ["..."] * (len(keys) > _NAMED)
         return f", among records of {', '.join(names)}"
 
-    def _take_groups(self, time: Time) -> dict[int, list[list[Any]]]:
-        """The records of a time by bin, arrived and put off; and the right to send at that time."""
+    def _take_groups(self, time: Time) -> dict[Place, list[list[Any]]]:
+        """The records of a time by place, arrived and put off; and the right to send at that time."""
         if time in self._waiting:
             self._now, groups = self._waiting.pop(time)
         else:
             assert self._hold is not None
             self._now, groups = self._hold.clone(), {}
-        for number, records in self._bins.due(time).items():
-            if number not in groups:
-                groups[number] = [[] for _ in range(self._ports)]
+        for place, records in self._bins.due(time).items():
+            if place not in groups:
+                groups[place] = [[] for _ in range(self._ports)]
             for port, record in records:
-                groups[number][port].append(record)
+                groups[place][port].append(record)
         return groups
 
     def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._records, self._bins.sizes(len(self._records))
 
-    def put_off(self, number: int, time: Time, record: tuple[int, Any]) -> None:
-        """Keeps a record of a bin until a later time, and the right to send then."""
-        self._bins.put_off(number, time, (record,))
-        if self._hold is None or time < self._hold.time:
-            assert self._now is not None
-            later = self._now.delayed(time)
-            if self._hold is not None:
-                self._hold.drop()
-            self._hold = later
+    def _told(self) -> tuple[Any, ...]:
+        return () if self._heavy is None else self._heavy.take()
+
+    def put_off(self, place: Place, time: Time, record: tuple[int, Any]) -> None:
+        """Keeps a record until a later time, and the right to send then."""
+        self._bins.put_off(place, time, (record,))
+        assert self._now is not None
+        self._take_over(self._now)

@@ -3,7 +3,7 @@
 Each worker counts as it applies records, which costs an addition per record (with more than 2^16 bins, where that would
 be a cache miss, one block of 64 records in seven stands for the others); once per interval it says what it counted to
 every worker, on an ordinary stream. Processing time is measured per batch and shared out by records. Heavy keys are
-those of a sketch (see `heavy`); operators on rows tell none.
+those of a sketch (see `heavy`, and `tally` for rows).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Load:
     nanoseconds: Numbers
     bytes: Numbers
     span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
-    keys: Numbers = field(default_factory=_nothing)  # heavy ones, apart from their bins or in them
+    keys: Any = field(default_factory=list)  # heavy ones, apart from their bins or in them: words, or a list for rows
     key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
     key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
 

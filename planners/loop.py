@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planners.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, spread
+from megaphone.keyspace import as_list, as_objects
+from planners.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, combine, spread
 
 if TYPE_CHECKING:
     from megaphone import Controller
@@ -53,6 +54,13 @@ class Loop:
     _interval: int = field(default=-1, init=False)
     _wrong: int = field(default=0, init=False)  # for how many intervals running
     _acted: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.patience < 1 or self.cool_down < 0 or not self.hysteresis >= 0 or not self.gain >= 0:
+            raise ValueError(
+                f"patience is 1 or more, the others 0 or more: not patience {self.patience}, cool-down "
+                f"{self.cool_down}, hysteresis {self.hysteresis}, gain {self.gain}"
+            )
 
     def decide(self, seen: Observation) -> Decision:
         """The decision for the next interval."""
@@ -99,8 +107,10 @@ class Loop:
 class Driver:
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
-    An interval is over when every worker that has something has reported. `cost`: "records", or "nanoseconds" of
-    processing. `dry_run` decides and logs, and moves nothing.
+    An interval is over when every worker that has something has reported; the first one when every worker with a bin
+    has, or some worker has twice (the others have nothing). Intervals with fewer than `least` records are put together,
+    until they have as many: what a few hundred records say of bins and keys is mostly chance. `cost`: "records", or
+    "nanoseconds" of processing. `dry_run` decides and logs, and moves nothing.
     """
 
     def __init__(
@@ -110,6 +120,7 @@ class Driver:
         *,
         strategy: Strategy | None = None,
         cost: str = "records",
+        least: int = 2_000,
         dry_run: bool = False,
         tell: Callable[[Decision], None] | None = None,
     ) -> None:
@@ -119,6 +130,9 @@ class Driver:
         self._loop = loop or Loop()
         self._strategy = strategy
         self._cost = cost
+        self._least = least
+        self._gathered: list[Observation] = []  # intervals that are not decided on; invariant: equal places and pins
+        self._records = 0  # that they have together
         self._dry_run = dry_run
         self._tell = tell
         self._heard: dict[int, int] = {}  # by worker, the last report that was used
@@ -128,7 +142,11 @@ class Driver:
         """Decides if an interval is over and no migration under way, and has the controller begin one."""
         if self._controller.busy or not self._interval_is_over():
             return None
-        decision = self._loop.decide(observe(self._controller, self._cost))
+        self._gather(observe(self._controller, self._cost))
+        if self._records < self._least:
+            return None
+        decision = self._loop.decide(combine(self._gathered))
+        self._gathered, self._records = [], 0
         self.decisions.append(decision)
         log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
         if self._tell is not None:
@@ -138,11 +156,20 @@ class Driver:
             self._controller.migrate(to, self._strategy, pins=decision.proposal.pins)
         return decision
 
+    def _gather(self, seen: Observation) -> None:
+        earlier = self._gathered[-1] if self._gathered else seen
+        if (earlier.places != seen.places).any() or earlier.pinned != seen.pinned:
+            self._gathered, self._records = [], 0
+        self._gathered.append(seen)
+        self._records += sum(int(load.records.sum()) for load in self._controller.statistics.heavy.values())
+
     def _interval_is_over(self) -> bool:
         statistics = self._controller.statistics
         places = np.array(self._controller.configuration)
         owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
         latest = {worker: load.interval for worker, load in statistics.heavy.items()}
+        if max(latest.values(), default=0) == 0:
+            owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
         if not owners or any(latest.get(worker, -1) <= self._heard.get(worker, -1) for worker in owners):
             return False
         self._heard = latest
@@ -159,14 +186,13 @@ def observe(controller: Controller, cost: str = "records") -> Observation:
     for worker, load in known.heavy.items():
         spans[worker] = load.span or load.seconds or 1.0
     amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) / spans[places]
-    keys: dict[int, float] = {}
-    for worker, load in known.heavy.items():
+    keys: dict[Any, float] = {}
+    for worker, load in known.heavy.items() if controller.pins_keys else ():
         total = float(load.records.sum()) or 1.0
         scale = (float(load.nanoseconds.sum()) / total if cost == "nanoseconds" else 1.0) / spans[worker]
-        for key, count in zip(load.keys.tolist(), load.key_records.tolist(), strict=True):
+        for key, count in zip(as_list(load.keys), load.key_records.tolist(), strict=True):
             if pinned.get(key, worker) == worker:  # else that is from before it moved
                 keys[key] = max(keys.get(key, 0.0), count * scale)
-    heavy = np.array([*keys], np.int64)
-    bins = controller.bins_of(heavy) if len(heavy) else heavy
-    here = (known.bytes.astype(float), heavy, np.array([*keys.values()], float), bins)
+    bins = np.asarray(controller.bins_of([*keys]) if keys else (), np.int64)
+    here = (known.bytes.astype(float), as_objects(keys), np.array([*keys.values()], float), bins)
     return Observation(controller.peers, places, amounts, *here, pinned)

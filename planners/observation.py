@@ -7,14 +7,15 @@ the number of workers by their load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from megaphone.keyspace import as_objects
 from planners.baselines import storm
 from planners.errors import PlannerError
 from planners.model import BinMap
@@ -33,10 +34,10 @@ class Observation:
     places: Ints  # by bin, its worker
     cost: Floats  # by bin
     bytes: Floats  # by bin
-    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # heavy ones, each once
+    keys: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))  # heavy ones, each once; of any type
     key_cost: Floats = field(default_factory=lambda: np.empty(0))
     key_bins: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    pinned: Mapping[int, int] = field(default_factory=dict)  # by key that lives apart, its worker
+    pinned: Mapping[Any, int] = field(default_factory=dict)  # by key that lives apart, its worker
 
     @property
     def key_places(self) -> Ints:
@@ -58,12 +59,28 @@ class Observation:
         return np.asarray(bins + np.bincount(there[apart], self.key_cost[apart], self.workers), float)
 
 
+def combine(seen: Sequence[Observation]) -> Observation:
+    """Several intervals in which everything was where it was in the last one, as one: means of loads."""
+    last, count = seen[-1], len(seen)
+    if count == 1:
+        return last
+    costs: dict[Any, float] = {}
+    bins: dict[Any, int] = {}
+    for one in seen:
+        for key, cost, bin in zip(one.keys.tolist(), one.key_cost.tolist(), one.key_bins.tolist(), strict=True):
+            costs[key] = costs.get(key, 0.0) + cost / count
+            bins[key] = bin
+    mean: Floats = np.sum([one.cost for one in seen], axis=0) / count
+    keys, key_cost, key_bins = as_objects(costs), np.array([*costs.values()]), np.array([*bins.values()], np.int64)
+    return replace(last, cost=mean, keys=keys, key_cost=key_cost, key_bins=key_bins)
+
+
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """Where everything should be, and the loads that follow."""
 
     to: Ints  # by bin, its worker
-    pins: dict[int, int | None]  # by key whose place changes, its worker, or None: in its bin
+    pins: dict[Any, int | None]  # by key whose place changes, its worker, or None: in its bin
     loads: Floats  # by worker, afterwards
     moved: float  # bytes of bins that change their worker
     note: str = ""
@@ -80,6 +97,10 @@ class ForTheLoop:
     plan: Plan
     tolerance: float
     wanted: Callable[[float, int], int] | None = None  # of the load and the workers in use; None: all of them
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < float("inf"):
+            raise ValueError(f"a tolerance is how far a load may be above the mean, so it cannot be {self.tolerance}")
 
 
 def spread(loads: Floats, workers: int | None = None) -> float:
@@ -126,10 +147,10 @@ def by_keys(
     return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins and heavy keys", plan, theta)
 
 
-def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[int, int | None]:
+def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[Any, int | None]:
     """What changes: keys whose bin is elsewhere are pinned, those whose bin is where they should be are not, nor those
     that are not heavy any more."""
-    pins: dict[int, int | None] = {}
+    pins: dict[Any, int | None] = {}
     keys, bins = seen.keys[chosen].tolist(), seen.key_bins[chosen].tolist()
     for key, bin, worker in zip(keys, bins, there.tolist(), strict=True):
         if worker != to[bin]:
@@ -140,7 +161,7 @@ def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[int, i
     return pins | {key: None for key in seen.pinned if key not in set(keys)}
 
 
-def _proposal(seen: Observation, to: Ints, pins: dict[int, int | None], moves: int) -> Proposal:
+def _proposal(seen: Observation, to: Ints, pins: dict[Any, int | None], moves: int) -> Proposal:
     loads = np.bincount(to, seen.cost, seen.workers).astype(float)
     for key, bin, cost in zip(seen.keys.tolist(), seen.key_bins.tolist(), seen.key_cost.tolist(), strict=True):
         before, after = seen.pinned.get(key), pins.get(key, seen.pinned.get(key))
@@ -168,6 +189,12 @@ def by_intervals(
     One more than there are is taken when they have more than they can do; fewer only when those would have less than
     `low` of what they can. Bins that do not lie in intervals are first laid so, by `storm`.
     """
+
+    if not (0 < capacity < float("inf") and 0 < low <= 1 and least >= 1):
+        raise ValueError(
+            f"a worker's capacity is above 0, of which `low` is a share, and at least one worker is used: not capacity "
+            f"{capacity}, low {low}, least {least}"
+        )
 
     def wanted(load: float, now: int) -> int:
         needed = max(least, ceil(load / capacity))

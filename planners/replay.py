@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,16 @@ import numpy as np
 from planners.errors import BadRequest
 from planners.loop import Loop
 from planners.observation import Ints, Observation, by_bins, by_intervals
+from planners.rebalance import llfd, min_mig, min_table, mixed, mixed_bf, readj
 
+PLANNERS: dict[str, Callable[..., Any]] = {
+    "mixed": mixed,
+    "min-mig": min_mig,
+    "min-table": min_table,
+    "llfd": llfd,
+    "mixed-bf": mixed_bf,
+    "readj": readj,
+}
 COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
 
 
@@ -26,6 +35,7 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("loop", help="what the closed loop would have done about a log of statistics")
     parser.add_argument("log", metavar="LOG", help="statistics by interval, worker and bin (.parquet or .json)")
     parser.add_argument("--dry-run", action="store_true", help="say what it would do: all that a log allows")
+    parser.add_argument("--planner", choices=PLANNERS, default="mixed", help="which planner of bins (mixed)")
     parser.add_argument("--theta", type=float, default=0.08, help="how far a load may be above the mean")
     parser.add_argument("--workers", type=int, help="how many there are (as many as the log names)")
     parser.add_argument("--cost", choices=["records", "cost"], default="records", help="what a bin's load is")
@@ -40,14 +50,21 @@ def replay(options: argparse.Namespace) -> int:
     if not options.dry_run:
         raise BadRequest("a log cannot be migrated: say --dry-run, or drive a controller with planners.loop.Driver")
     columns = read_log(options.log)
-    if options.capacity is None:
-        planner = by_bins(theta=options.theta)
-    else:
-        planner = by_intervals(tau=options.theta, capacity=options.capacity)
-    loop = Loop(planner, patience=options.patience, cool_down=options.cool_down)
+    try:
+        loop = _loop(options)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
     for seen in observations(columns, options.workers, options.cost):
         print(loop.decide(seen))
     return 0
+
+
+def _loop(options: argparse.Namespace) -> Loop:
+    if options.capacity is None:
+        planner = by_bins(PLANNERS[options.planner], options.theta)
+    else:
+        planner = by_intervals(tau=options.theta, capacity=options.capacity)
+    return Loop(planner, patience=options.patience, cool_down=options.cool_down)
 
 
 def read_log(path: str) -> dict[str, Ints]:
@@ -68,13 +85,17 @@ def read_log(path: str) -> dict[str, Ints]:
         raise BadRequest(f"{path} needs the columns {', '.join(COLUMNS)}, of one length; missing: {missing or 'none'}")
     if any(found[name].dtype.kind not in "iu" and len(found[name]) for name in COLUMNS[:3]):
         raise BadRequest(f"{path}: interval, worker and bin are whole numbers")
+    if not len(found["bin"]):
+        raise BadRequest(f"{path} has no intervals")
+    for name in COLUMNS:
+        values = found[name]
+        if values.dtype.kind not in "iuf" or not (np.isfinite(values) & (values >= 0)).all():
+            raise BadRequest(f"{path}: {name} must be finite and not negative")
     return {name: np.asarray(found[name]) for name in COLUMNS}
 
 
 def observations(columns: dict[str, Ints], workers: int | None, cost: str) -> Iterator[Observation]:
     """What was seen in each interval. A bin that was not heard of is where it was last."""
-    if not len(columns["bin"]):
-        return
     bins = int(columns["bin"].max()) + 1
     peers = int(columns["worker"].max()) + 1
     if workers is not None and workers < peers:

@@ -1,8 +1,11 @@
-"""What key-level routing costs F, and what watching for heavy keys costs S: each against the same without."""
+"""What key-level routing costs F, and what watching for heavy keys costs S: each against the same without.
+
+Many batches in turn: of one batch that comes again and again the processor would learn which keys are pinned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,60 +16,99 @@ from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
 from dataflow.columns import Columns
-from dataflow.columns.fold import Fold
 from dataflow.columns.hashing import route_apart, route_hashed, split
 from dataflow.columns.keyed import Keyed, Side
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
-from megaphone.pins import Overrides
+from megaphone.keyspace import WordOverrides
+from megaphone.rows import place, place_apart
+from megaphone.tally import HeavyRows
 from planners.workloads import sample, zipf
 
-PEERS, BINS, SHIFT, KEYS, BATCH = 2, 4096, 52, 1_000_000, 1 << 16
+PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 
 
-@benchmark("pins", "routing a record with no, 100 and 3,000 pinned keys; watching for heavy keys")
+@benchmark("pins", "routing a record with no, 100 and 3,000 pinned keys, columns and rows; watching for heavy keys")
 def pins(run: Run) -> None:
-    rounds = 20 if run.quick else 200
+    rounds = 2 if run.quick else 8
     rng = np.random.default_rng(1)
     owners = (np.arange(BINS) % PEERS).astype(np.uint16)
+    fold = megaphone.fold(_count, state={"total": "i8"})
     for z in run.each("skew", [0.0, 0.85]):
-        keys = sample(zipf(KEYS, z), BATCH, rng).astype(np.int64)
-        batch = Columns({"key": keys, "value": keys})
-        plain = _nanoseconds(rounds, partial(_plain, batch, owners))
+        parts = [sample(zipf(KEYS, z), BATCH, rng).astype(np.int64) for _ in range(BATCHES)]
+        batches = [Columns({"key": keys, "value": keys}) for keys in parts]
+        each = partial(_nanoseconds, rounds, batches)
+        plain = each(partial(_plain, owners))
         run.report(f"z = {z}: no pinned keys", plain, "ns/record")
         for count in (100, 3_000):
-            table = Overrides(np.arange(count, dtype=np.uint64), rng.integers(0, PEERS, count))
-            each = _nanoseconds(rounds, partial(_pinned, batch, owners, table))
-            run.report(f"z = {z}: {count:,} pinned keys, the heaviest", each, "ns/record", baseline=plain)
-        store = Keyed("count", [Side("key", "value", count_fold())], None, BINS, None)
-        fold = _nanoseconds(rounds, partial(store.run, 0, [[batch]]))
-        run.report(f"z = {z}: folding a record, without watching", fold, "ns/record")
+            table = WordOverrides(np.arange(count, dtype=np.uint64), rng.integers(0, PEERS, count))
+            pinned = each(partial(_pinned, owners, table))
+            run.report(f"z = {z}: {count:,} pinned keys, the heaviest", pinned, "ns/record", baseline=plain)
+        store = Keyed("count", [Side("key", "value", fold)], None, BINS, None)
+        folding = each(partial(_fold, store))
+        run.report(f"z = {z}: folding a record, without watching", folding, "ns/record")
         heavy = HeavyKeys(["key"])
-        watch = _nanoseconds(rounds, partial(heavy.watch, [[batch]]))
-        run.report(f"z = {z}: watching for heavy keys, against folding", watch, "ns/record", baseline=fold)
+        watching = each(partial(_watch, heavy))
+        run.report(f"z = {z}: watching for heavy keys, against folding", watching, "ns/record", baseline=folding)
+        rows(run, z, rounds, [keys.tolist() for keys in parts[:4]], owners.tolist())
 
 
-def _nanoseconds(rounds: int, body: Callable[[], object]) -> float:
-    return best_of(rounds, body) / BATCH * 1e9
+def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list[int]) -> None:
+    """The same of rows, whose keys are the records themselves."""
+    each = partial(_nanoseconds, rounds, batches)
+    plain = each(partial(_plain_rows, owners))
+    run.report(f"z = {z}: rows, no pinned keys", plain, "ns/record")
+    for count in (100, 3_000):
+        workers = {key: key % PEERS for key in range(count)}
+        pinned = each(partial(_pinned_rows, owners, workers))
+        run.report(f"z = {z}: rows, {count:,} pinned keys, the heaviest", pinned, "ns/record", baseline=plain)
+    heavy = HeavyRows([int])
+    placed = [[(0, key) for key in batch] for batch in batches]
+    watching = _nanoseconds(rounds, placed, partial(heavy.watch, 0))
+    run.report(f"z = {z}: rows, watching for heavy keys, against routing", watching, "ns/record", baseline=plain)
 
 
-def _plain(batch: Columns, owners: Any) -> None:
+def _nanoseconds(rounds: int, batches: Sequence[Any], body: Callable[[Any], object]) -> float:
+    def all_of_them() -> None:
+        for batch in batches:
+            body(batch)
+
+    return best_of(rounds, all_of_them) / (BATCH * len(batches)) * 1e9
+
+
+def _fold(store: Keyed, batch: Columns) -> None:
+    store.run(0, [[batch]])
+
+
+def _watch(heavy: HeavyKeys, batch: Columns) -> None:
+    heavy.watch([[batch]])
+
+
+def _plain_rows(owners: list[int], batch: list[int]) -> None:
+    place(batch, _same, SHIFT, owners, [[] for _ in range(PEERS)])
+
+
+def _pinned_rows(owners: list[int], workers: dict[int, int], batch: list[int]) -> None:
+    parts: list[list[Any]] = [[] for _ in range(PEERS)]
+    place(place_apart(batch, _same, workers, parts), _same, SHIFT, owners, parts)
+
+
+def _same(key: int) -> int:
+    return key
+
+
+def _plain(owners: Any, batch: Columns) -> None:
     order, ends = np.empty(len(batch), np.int64), np.zeros(PEERS, np.int64)
     route_hashed(batch["key"].view(np.uint64), SHIFT, owners, order, ends)
     split(batch, order, ends)
 
 
-def _pinned(batch: Columns, owners: Any, table: Overrides) -> None:
+def _pinned(owners: Any, table: WordOverrides, batch: Columns) -> None:
     order, ends = np.empty(len(batch), np.int64), np.zeros(2 * PEERS, np.int64)
     words = batch["key"].view(np.uint64)
     route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, order, ends)
     for part in split(batch, order, ends)[PEERS:]:
         mark(part)
-
-
-def count_fold() -> Fold:
-    """A sum by key."""
-    return megaphone.fold(_count, state={"total": "i8"})
 
 
 def _count(key, value, state):  # type: ignore[no-untyped-def]

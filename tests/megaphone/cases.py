@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dataflow
@@ -17,6 +18,7 @@ from dataflow.testing import simulate
 from megaphone.hashing import bin_of, shift_of
 
 Inputs = dict[tuple[int, int], list[Any]]  # (worker, time): records, or updates
+END = 1 << 30  # a time after all others
 
 
 def post_dated(time: int, value: int) -> int | None:
@@ -24,8 +26,11 @@ def post_dated(time: int, value: int) -> int | None:
     return time + value % 4 + 1 if value % 3 == 0 and value > 0 else None
 
 
-async def main(worker: dataflow.Worker, records: Inputs, updates: Inputs, times: int, bins: int, ahead: int) -> Any:
-    """Counts by key, with records that come back later. Returns what came out here, and what was applied here."""
+async def main(
+    worker: dataflow.Worker, records: Inputs, updates: Inputs, times: int, bins: int, ahead: int, by_key: bool = False
+) -> Any:
+    """Counts by key, with records that come back later. Returns what came out here, what was applied here and, once
+    everything has come back, what is left here: in bins, and apart."""
     out: list[Any] = []
     applied: list[Any] = []
 
@@ -41,7 +46,7 @@ async def main(worker: dataflow.Worker, records: Inputs, updates: Inputs, times:
     with worker.dataflow() as scope:
         control, configuration = scope.input("control")
         data, stream = scope.input("data")
-        counts = megaphone.unary(configuration, stream, key=lambda r: r[0], fold=fold, bins=bins)
+        counts = megaphone.unary(configuration, stream, key=lambda r: r[0], fold=fold, bins=bins, by_key=by_key)
         probe = counts.inspect(lambda t, r: out.append((t, r))).probe()
     for time in range(times):
         for (index, at), batch in updates.items():
@@ -54,11 +59,16 @@ async def main(worker: dataflow.Worker, records: Inputs, updates: Inputs, times:
         data.advance_to(time + 1)
         await probe.wait_passed(time - ahead)
     await probe.wait_passed(times - 1)  # Completion
-    return out, applied
+    for handle in (control, data):
+        handle.close()
+    await probe.wait_done()
+    store = counts.handle.state
+    home = [entry for number in store.numbers for entry in store.state(number).items()]
+    return out, applied, home, [*store.apart.items()], counts.handle.pinned
 
 
-def oracle(records: Inputs) -> list[Any]:
-    """The same on one worker, in the order of time."""
+def oracle(records: Inputs) -> tuple[list[Any], list[Any]]:
+    """The same on one worker, in the order of time: what comes out, and what is left."""
     todo: dict[int, list[Any]] = defaultdict(list)
     for (_, time), batch in records.items():
         todo[time] += batch
@@ -73,7 +83,7 @@ def oracle(records: Inputs) -> list[Any]:
             if later is not None:
                 todo[later].append((key, -1))
         out += [(time, (key, state[key])) for key in {key for key, _ in batch}]
-    return out
+    return out, [*state.items()]
 
 
 def owner(updates: Inputs, bins: int, peers: int, number: int, time: int) -> int:
@@ -88,6 +98,25 @@ def owner(updates: Inputs, bins: int, peers: int, number: int, time: int) -> int
     return best[1]
 
 
+def pinned(updates: Inputs, key: Any, time: int) -> int | None:
+    """Where a key is pinned at a time: what was last said about it; the greatest worker, and any before none."""
+    place = None
+    for at in sorted({at for _, at in updates if at <= time}):
+        said = [update for (_, t), batch in updates.items() if t == at for update in batch]
+        here = [update for update in said if isinstance(update, megaphone.Pin | megaphone.Unpin) and update.key == key]
+        workers = [update.worker for update in here if isinstance(update, megaphone.Pin)]
+        if here:
+            place = max(workers, default=None)
+    return place
+
+
+def place(updates: Inputs, bins: int, peers: int, key: Any, time: int, dense: bool = False) -> tuple[int, bool]:
+    """At which worker a key is at a time, and whether apart from its bin."""
+    pin = pinned(updates, key, time)
+    number = key & (bins - 1) if dense else bin_of(key, shift_of(bins))
+    return (owner(updates, bins, peers, number, time), False) if pin is None else (pin, True)
+
+
 def random_updates(chance: random.Random, times: int, bins: int, peers: int) -> Inputs:
     updates: Inputs = defaultdict(list)
     for time in range(times):
@@ -99,6 +128,19 @@ def random_updates(chance: random.Random, times: int, bins: int, peers: int) -> 
             if chance.random() < 0.1:
                 updates[worker, time].append(megaphone.Assign(tuple(chance.randrange(peers) for _ in range(bins))))
     return dict(updates)
+
+
+def with_pins(updates: Inputs, keys: Sequence[Any], times: int, peers: int, chance: random.Random) -> Inputs:
+    """The same updates with pins among them, many of them at the times of moves."""
+    result = {at: list(batch) for at, batch in updates.items()}
+    for time in range(times):
+        for worker in range(peers):
+            if chance.random() < 0.35:
+                for key in chance.choices(keys, k=chance.randint(1, 3)):
+                    pin = chance.random() < 0.65
+                    update = megaphone.Pin(key, chance.randrange(peers)) if pin else megaphone.Unpin(key)
+                    result.setdefault((worker, time), []).append(update)
+    return result
 
 
 def run_case(seed: int) -> None:
@@ -134,9 +176,23 @@ def random_inputs(chance: random.Random, peers: int) -> tuple[Inputs, Inputs, in
 
 def check(results: list[Any], records: Inputs, updates: Inputs, bins: int, peers: int) -> None:
     """Correctness and Migration (that the run ended at all is Completion)."""
-    out = [entry for part, _ in results for entry in part]
-    assert Counter(out) == Counter(oracle(records)), "Correctness"
-    for worker, (_, applied) in enumerate(results):
+    out, left = oracle(records)
+    check_places(results, out, left, lambda key, time: place(updates, bins, peers, key, time))
+
+
+def check_places(
+    results: list[Any], expected: list[Any], left: list[Any], where: Callable[[Any, int], tuple[int, bool]]
+) -> None:
+    """The properties, of (what came out, what was applied, what is left in bins, and apart, what is pinned) by worker;
+    `where`: at which worker a key is at a time, and whether apart."""
+    assert Counter(entry for out, *_ in results for entry in out) == Counter(expected), "Correctness: what came out"
+    rows = Counter(row for *_, home, apart, _ in results for row in (*home, *apart))
+    assert rows == Counter(left), "Correctness: the state that is left"
+    for worker, (_, applied, home, apart, pins) in enumerate(results):
         for time, key in applied:
-            expected = owner(updates, bins, peers, bin_of(key, shift_of(bins)), time)
-            assert worker == expected, f"Migration: {key!r} at {time} was applied at {worker}, not at {expected}"
+            at, _ = where(key, time)
+            assert worker == at, f"Migration: {key!r} at {time} was applied at {worker}, not at {at}"
+        for rows_here, is_apart in ((home, False), (apart, True)):
+            for key, _ in rows_here:
+                assert where(key, END) == (worker, is_apart), f"Migration: {key!r} was left at {worker}"
+        assert pins == results[0][-1], "all agree on what is pinned"

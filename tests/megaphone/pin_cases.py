@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
-from tests.megaphone import column_cases, test_joins
-from tests.megaphone.cases import Inputs, owner
-from tests.megaphone.column_cases import Case, Noted, build, oracle
-
-
-def pinned(updates: Inputs, key: int, time: int) -> int | None:
-    """Where a key is pinned at a time: what was last said about it; the greatest worker, and any before none."""
-    place = None
-    for at in sorted({at for _, at in updates if at <= time}):
-        said = [update for (_, t), batch in updates.items() if t == at for update in batch]
-        here = [update for update in said if isinstance(update, megaphone.Pin | megaphone.Unpin) and update.key == key]
-        workers = [update.worker for update in here if isinstance(update, megaphone.Pin)]
-        if here:
-            place = max(workers, default=None)
-    return place
-
-
-def with_pins(updates: Inputs, keys: list[int], times: int, peers: int, chance: random.Random) -> Inputs:
-    """The same updates with pins among them, many of them at the times of moves."""
-    result = {at: list(batch) for at, batch in updates.items()}
-    for time in range(times):
-        for worker in range(peers):
-            if chance.random() < 0.35:
-                for key in chance.choices(keys, k=chance.randint(1, 3)):
-                    pin = chance.random() < 0.65
-                    update = megaphone.Pin(key, chance.randrange(peers)) if pin else megaphone.Unpin(key)
-                    result.setdefault((worker, time), []).append(update)
-    return result
+from tests.megaphone import cases, column_cases, test_joins
+from tests.megaphone.cases import Inputs, check_places, place, random_inputs, with_pins
+from tests.megaphone.column_cases import Case, check, main
 
 
 def random_case(seed: int) -> Case:
@@ -48,60 +19,6 @@ def random_case(seed: int) -> Case:
     chance = random.Random(-seed - 1)
     keys = sorted({key for batch in (*case.left.values(), *case.right.values()) for key, _ in batch} | {0})
     return replace(case, updates=with_pins(case.updates, keys, case.times, case.peers, chance))
-
-
-async def main(worker: dataflow.Worker, case: Case) -> Any:
-    """What came out here, what was applied here, and what is left here: in bins, and apart."""
-    out: list[Any] = []
-    noted: Noted = []
-    with worker.dataflow() as scope:
-        control, configuration = scope.input("control")
-        left, left_stream = scope.input("left")
-        right, right_stream = scope.input("right")
-        results = build(case, configuration, left_stream, right_stream, noted)
-        probe = results.inspect_batch(lambda t, batch: out.extend((t, *row) for row in batch.rows())).probe()
-    updates = dict(case.updates)
-    for time in range(case.times):
-        for (index, at), batch in case.updates.items():
-            if index == worker.index and at >= time and (at == time or (at + index) % 3 == 0) and updates[index, at]:
-                control.send(batch, at=at)  # some are given ahead
-                updates[index, at] = []
-        for handle, records in ((left, case.left), (right, case.right)):
-            for part in np.array_split(np.array(records.get((worker.index, time), []), np.int64).reshape(-1, 2), 2):
-                handle.send({"key": part[:, 0], "value": part[:, 1]})
-            handle.advance_to(time + 1)
-        control.advance_to(time + 1)
-        await probe.wait_passed(time - case.ahead)
-    await probe.wait_passed(case.times - 1)  # Completion
-    for handle in (left, right, control):
-        handle.close()
-    await probe.wait_done()
-    tables = [results.handle.state.table.read(), results.handle.apart().table.read()]
-    home, apart = ([*zip(table["key"].tolist(), table["total"].tolist(), strict=True)] for table in tables)
-    if case.dense:
-        home, apart = ([row for row in rows if row[1]] for rows in (home, apart))
-    return out, noted, home, apart, results.handle.pinned
-
-
-def check(case: Case, results: list[Any]) -> None:
-    """Correctness and Migration, and that what is left lies where it should (that the run ended is Completion)."""
-    expected, left = oracle(case)
-    assert Counter(entry for out, *_ in results for entry in out) == Counter(expected), "Correctness: what came out"
-    rows = Counter(row for *_, home, apart, _ in results for row in (*home, *apart))
-    assert rows == Counter(left), "Correctness: the state that is left"
-
-    def place(key: int, time: int) -> tuple[int, bool]:
-        pin = pinned(case.updates, key, time)
-        number = key & (case.bins - 1) if case.dense else bin_of(key, shift_of(case.bins))
-        return (owner(case.updates, case.bins, case.peers, number, time), False) if pin is None else (pin, True)
-
-    for worker, (_, noted, home, apart, pins) in enumerate(results):
-        for time, key in noted:
-            assert place(key, time)[0] == worker, f"Migration: {key} at {time} was applied at {worker}"
-        for rows_here, is_apart in ((home, False), (apart, True)):
-            for key, _ in rows_here:
-                assert place(key, case.times) == (worker, is_apart), f"Migration: {key} was left at {worker}"
-        assert pins == results[0][-1], "all agree on what is pinned"
 
 
 def run_case(seed: int) -> None:
@@ -118,3 +35,75 @@ def random_join(seed: int) -> test_joins.Case:
 def run_join(seed: int) -> None:
     case = random_join(seed)
     test_joins.check(case, simulate(test_joins.main, case, False, workers=case.peers, seed=seed))
+
+
+def random_rows(seed: int, peers: int) -> tuple[Inputs, Inputs, int, int]:
+    """Records whose keys are integers and strings, updates with pins, how many times and how many bins."""
+    chance = random.Random(seed)
+    records, updates, times, bins = random_inputs(chance, peers)
+    keys = list(dict.fromkeys(key for batch in records.values() for key, _ in batch)) or [0]
+    return records, with_pins(updates, keys, times, peers, chance), times, bins
+
+
+def run_rows(seed: int) -> None:
+    """`unary` with records that come back later, and `by_key=True`."""
+    peers = 1 + seed % 4
+    records, updates, times, bins = random_rows(seed, peers)
+    given = (records, updates, times, bins, seed % 3, True)
+    results = simulate(cases.main, *given, workers=peers, seed=seed, debug=seed % 5 == 0)
+    cases.check(results, records, updates, bins, peers)
+
+
+async def two_inputs(worker: dataflow.Worker, case: Any, machine: bool) -> Any:
+    """`state_machine` or `binary` on rows, over the same records: the sum by key."""
+    records, updates, times, bins = case
+    applied: list[Any] = []
+
+    def step(key: Any, value: Any, total: int | None) -> tuple[int, list[Any]]:
+        time, amount = value
+        applied.append((time, key))
+        return (total or 0) + amount, [key]
+
+    def fold(time: int, left: Any, right: Any, state: Any, first: Any, second: Any) -> Any:
+        for key, (_, amount) in (*left, *right):
+            applied.append((time, key))
+            state[key] = state.get(key, 0) + amount
+            yield key
+
+    out: list[Any] = []
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        inputs = [scope.input(name) for name in ("even", "odd")]
+        if machine:
+            merged = inputs[0][1].concat(inputs[1][1])
+            sums = megaphone.state_machine(configuration, merged, fold=step, bins=bins)
+        else:
+            left, right = (stream for _, stream in inputs)
+            sums = megaphone.binary(
+                configuration, left, right, key=lambda r: r[0], fold=fold, bins=bins, by_key=True
+            )  # fmt: skip
+        probe = sums.inspect(lambda t, r: out.append((t, r))).probe()
+    for time in range(times):
+        control.send(updates.get((worker.index, time), []))
+        mine = [(key, (time, value)) for key, value in records.get((worker.index, time), [])]
+        for parity, (handle, _) in enumerate(inputs):
+            handle.send([record for record in mine if record[1][1] % 2 == parity])
+            handle.advance_to(time + 1)
+        control.advance_to(time + 1)
+        await probe.wait_passed(time - 1)
+    await probe.wait_passed(times - 1)  # Completion
+    store = sums.handle.state
+    home = [entry for number in store.numbers for entry in store.state(number).items()]
+    return out, applied, home, [*store.apart.items()], sums.handle.pinned
+
+
+def run_two_inputs(seed: int) -> None:
+    peers = 1 + seed % 4
+    records, updates, _, bins = case = random_rows(seed, peers)
+    results = simulate(two_inputs, case, seed % 2 == 0, workers=peers, seed=seed)
+    came = [(time, key, value) for (_, time), batch in records.items() for key, value in batch]
+    totals: dict[Any, int] = {}
+    for _, key, value in came:
+        totals[key] = totals.get(key, 0) + value
+    expected = [(time, key) for time, key, _ in came]
+    check_places(results, expected, [*totals.items()], lambda key, at: place(updates, bins, peers, key, at))

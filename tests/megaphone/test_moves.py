@@ -26,7 +26,7 @@ def run_rows(records: Inputs, updates: Inputs, times: int, seed: int) -> list[se
     """Runs and checks; what was applied at each worker."""
     results = simulate(cases.main, records, updates, times, BINS, seed % 3, workers=PEERS, seed=seed)
     cases.check(results, records, updates, BINS, PEERS)
-    return [set(applied) for _, applied in results]
+    return [set(applied) for _, applied, *_ in results]
 
 
 def run_columns(kind: str, dense: bool) -> Runs:
@@ -36,7 +36,7 @@ def run_columns(kind: str, dense: bool) -> Runs:
             case.right = {(worker, time): batch[:1] for (worker, time), batch in records.items() if time % 2}
         results = simulate(column_cases.main, case, workers=PEERS, seed=seed)
         column_cases.check(case, results)
-        return [set(noted) for _, noted, _ in results]
+        return [set(noted) for _, noted, *_ in results]
 
     return run
 

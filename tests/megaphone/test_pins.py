@@ -15,10 +15,12 @@ import megaphone
 from dataflow.testing import simulate
 from megaphone import columns
 from megaphone.apart import arrive_key, pack_keys, unpack_keys
-from megaphone.control import check_update, parse_lines
-from megaphone.pins import Overrides
+from megaphone.control import parse_lines
+from megaphone.keyspace import WordKeys, WordOverrides
 from tests.megaphone import test_joins
-from tests.megaphone.pin_cases import check, main, pinned, random_case, random_join, run_case, run_join
+from tests.megaphone.cases import pinned
+from tests.megaphone.column_cases import check, main
+from tests.megaphone.pin_cases import random_case, random_join, run_case, run_join
 
 CASES = 160
 JOINS = 80
@@ -155,18 +157,6 @@ def tally(key, state):
     state.n += 1
 
 
-def test_rows_refuse_pins() -> None:
-    async def main(worker: dataflow.Worker) -> None:
-        with worker.dataflow() as scope:
-            control, configuration = scope.input("control")
-            _, stream = scope.input("data")
-            megaphone.state_machine(configuration, stream, fold=lambda k, v, s: (v, ()))
-        with pytest.raises(megaphone.ControlError, match="rows move by bins only"):
-            control.send([megaphone.Pin(1, 0)])
-
-    simulate(main, workers=1)
-
-
 def test_lines_of_control_may_name_keys() -> None:
     lines = ['{"time": 5, "key": 70, "worker": 1}', '{"time": 9, "key": 70, "worker": null}']
     assert list(parse_lines(lines)) == [(5, megaphone.Pin(70, 1)), (9, megaphone.Unpin(70))]
@@ -174,7 +164,7 @@ def test_lines_of_control_may_name_keys() -> None:
 
 def test_keys_of_all_64_bits_mean_what_columns_mean() -> None:
     keys = [-1, (1 << 64) - 1, 1 << 63, -(1 << 63), 5]
-    words = [int(check_update(megaphone.Pin(key, 0), 2, 1).keys[0]) for key in keys]  # type: ignore[union-attr]
+    words = WordKeys("count", lambda words: words).check(keys).tolist()
     assert words == [(1 << 64) - 1, (1 << 64) - 1, 1 << 63, 1 << 63, 5]
 
 
@@ -182,7 +172,7 @@ def test_a_large_table_finds_each_of_its_keys_and_no_other() -> None:
     rng = np.random.default_rng(3)
     keys = np.unique(rng.integers(0, 1 << 63, 5000).astype(np.uint64))
     workers = rng.integers(0, 7, len(keys))
-    table = Overrides(keys[::-1].copy(), workers[::-1].copy())
+    table = WordOverrides(keys[::-1].copy(), workers[::-1].copy())
     assert (table.workers_of(keys) == workers).all()
     assert (table.workers_of(keys + np.uint64(1))[~np.isin(keys + np.uint64(1), keys)] == -1).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
+from megaphone.hashing import bin_of, shift_of
+from megaphone.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop
-from planners.observation import Observation, by_bins, by_intervals, by_keys, spread
+from planners.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
 from planners.rebalance import llfd, min_mig
 
 BINS = 16
@@ -157,6 +160,53 @@ def _bins(controller: megaphone.Controller) -> Any:
     return zip(FREQUENT, controller.bins_of([*FREQUENT]).tolist(), strict=True)
 
 
+async def main_on_rows(worker: dataflow.Worker, times: int, by_key: bool) -> Any:
+    """The same in rows."""
+    best: Counter[int] = Counter()
+
+    def count(time: int, records: list[int], state: dict[int, int], notificator: Any) -> Any:
+        for key in records:
+            state[key] = state.get(key, 0) + 1
+            yield key
+
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        counts = megaphone.unary(
+            configuration, stream, key=lambda key: key, fold=count, bins=BINS, interval=0.0, by_key=by_key
+        )  # fmt: skip
+        probe = counts.inspect_batch(lambda t, keys: best.update(keys)).probe()
+    controller = megaphone.Controller(control, counts)
+    driver = Driver(controller, Loop(by_keys(theta=0.08), patience=2))
+    keys = np.repeat([*FREQUENT], [*FREQUENT.values()])[worker.index :: worker.peers].tolist()
+    for time in range(times):
+        data.send(keys)
+        if worker.index == 0:
+            driver.step()
+        controller.advance_to(time + 1)
+        data.advance_to(time + 1)
+        await probe.wait_passed(time)
+    store = counts.handle.state
+    left = {key: n for number in store.numbers for key, n in store.state(number).items()} | store.apart
+    bins = {key: bin_of(key, shift_of(BINS)) for key in FREQUENT}
+    places = {key: controller.pinned.get(key, controller.configuration[bins[key]]) for key in FREQUENT}
+    return dict(best), left, places, [str(d) for d in driver.decisions], sum(d.acts for d in driver.decisions)
+
+
+def test_a_skewed_stream_of_rows_ends_balanced() -> None:
+    over, acted = check(dataflow.execute(main_on_rows, 40, True, workers=2), 40, 2)
+    assert over <= 0.08 and 1 <= acted <= 3
+    for seed in range(3):
+        over, _ = check(simulate(main_on_rows, 40, True, workers=3, seed=seed), 40, 3)
+        assert over <= 0.08
+
+
+def test_rows_whose_keys_cannot_be_pinned_are_balanced_by_bins() -> None:
+    """As far as that goes: one key has a fifth of all records."""
+    over, acted = check(simulate(main_on_rows, 40, False, workers=2), 40, 2)
+    assert over <= 0.1 and acted >= 1
+
+
 def check(results: list[Any], times: int, workers: int) -> tuple[float, float]:
     """Results are the oracle's; the spread at first and at last."""
     expected = {key: count * times for key, count in FREQUENT.items()}
@@ -191,6 +241,62 @@ def test_under_any_schedule() -> None:
     for seed in range(4):
         over, acted = check(simulate(main, 30, False, workers=3, seed=seed), 30, 3)
         assert over <= 0.08 and 1 <= acted <= 4
+
+
+def report(worker: int, interval: int, bins: list[int]) -> Load:
+    amounts = np.full(len(bins), 50)
+    return Load(worker, interval, 0.1, np.array(bins), amounts, amounts, amounts)
+
+
+def test_the_first_interval_is_over_when_every_worker_has_reported() -> None:
+    """Half of the bins not being heard of yet is not a load of nothing."""
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=0, dry_run=True)  # type: ignore[arg-type]
+    assert driver.step() is None
+    statistics.heard(report(0, 0, [*range(0, BINS, 2)]))
+    assert driver.step() is None, "the other one may have as much"
+    statistics.heard(report(1, 0, [*range(1, BINS, 2)]))
+    decision = driver.step()
+    assert decision is not None and not decision.acts and decision.spread == 0.0
+
+
+def test_a_worker_that_has_nothing_does_not_keep_the_loop_waiting() -> None:
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=0, dry_run=True)  # type: ignore[arg-type]
+    for interval in range(2):
+        assert driver.step() is None
+        statistics.heard(report(0, interval, [*range(0, BINS, 2)]))
+    decision = driver.step()
+    assert decision is not None and decision.acts and decision.spread == 1.0
+
+
+def test_short_intervals_are_put_together_until_they_say_something() -> None:
+    statistics = Statistics(BINS)
+    configuration = tuple(number % 2 for number in range(BINS))
+    controller = SimpleNamespace(statistics=statistics, configuration=configuration, pinned={}, busy=False, peers=2)
+    controller.pins_keys = False
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=1_600, dry_run=True)  # type: ignore[arg-type]
+    decisions = []
+    for interval in range(5):  # of 800 records
+        for worker in range(2):
+            statistics.heard(report(worker, interval, [*range(worker, BINS, 2)]))
+        decisions.append(driver.step())
+    assert [decision is not None for decision in decisions] == [False, True, False, True, False]
+
+
+def test_several_intervals_as_one_have_the_mean_loads() -> None:
+    first = seen([4.0, 2.0], keys=np.array([7, 9]), key_cost=np.array([2.0, 1.0]), key_bins=np.array([0, 1]))
+    second = seen([2.0, 2.0], keys=np.array([7]), key_cost=np.array([1.0]), key_bins=np.array([0]))
+    both = combine([first, second])
+    assert both.cost.tolist() == [3.0, 2.0]
+    assert dict(zip(both.keys.tolist(), both.key_cost.tolist(), strict=True)) == {7: 1.5, 9: 0.5}
+    assert both.key_bins.tolist() == [0, 1] and combine([second]) is second
 
 
 def test_cost_is_one_of_two() -> None:

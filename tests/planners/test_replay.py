@@ -11,6 +11,7 @@ import pytest
 from planners.command import main
 
 BINS, WORKERS = 8, 2
+EMPTY = json.dumps({name: [] for name in ("interval", "worker", "bin", "records", "bytes", "cost")})
 
 
 def write(path: Path, intervals: int) -> Path:
@@ -45,6 +46,12 @@ def test_scaling(tmp_path: Path, capsys: Any) -> None:
     assert "2 workers are used, and 4 wanted" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("planner", ["min-mig", "min-table", "llfd", "mixed-bf", "readj"])
+def test_any_planner(planner: str, tmp_path: Path, capsys: Any) -> None:
+    assert main(["loop", str(write(tmp_path / "log.json", 2)), "--dry-run", "--planner", planner]) == 0
+    assert f"{planner.replace('-', '_')} on bins" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [
@@ -52,6 +59,13 @@ def test_scaling(tmp_path: Path, capsys: Any) -> None:
         ("{}", ["--dry-run"], "needs the columns"),
         (None, [], "say --dry-run"),
         (None, ["--dry-run", "--workers", "1"], "there shall be 1"),
+        (None, ["--dry-run", "--theta", "-1"], "cannot be -1.0"),
+        (None, ["--dry-run", "--theta", "nan"], "cannot be nan"),
+        (None, ["--dry-run", "--capacity", "0"], "capacity is above 0"),
+        (None, ["--dry-run", "--patience", "0"], "patience is 1 or more"),
+        (None, ["--dry-run", "--cool-down", "-1"], "not patience 2, cool-down -1"),
+        (EMPTY, ["--dry-run"], "has no intervals"),
+        (EMPTY.replace("[]", "[0]").replace('"bytes": [0]', '"bytes": [-1]'), ["--dry-run"], "bytes must be finite"),
     ],
 )
 def test_what_makes_no_sense(text: str | None, options: list[str], complaint: str, tmp_path: Path, capsys: Any) -> None:

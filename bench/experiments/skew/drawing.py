@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from bench.run import Run
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]  # Okabe and Ito: for all eyes
 MARKERS = "osD^vPX"
@@ -29,8 +30,8 @@ class Panel:
         self.series[name] = ([*xs, x], [*ys, y])
 
 
-def draw(name: str, title: str, caption: str, *panels: Panel, folder: Path = Path("figures")) -> Path:
-    """Draws the panels and returns the file."""
+def draw(run: Run, title: str, caption: str, *panels: Panel) -> None:
+    """Draws the panels side by side, as the picture of the figure that is under way."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -47,7 +48,8 @@ def draw(name: str, title: str, caption: str, *panels: Panel, folder: Path = Pat
             else:
                 marker = MARKERS[i % len(MARKERS)]
                 dashed = "--" if "(dashed)" in label else "-"
-                axes.plot(x, y, dashed, label=label.replace(" (dashed)", ""), color=colour, marker=marker, markersize=5)
+                style = {"color": colour, "marker": marker, "markersize": 5 + i, "zorder": 3 - 0.1 * i}
+                axes.plot(x, y, dashed, label=label.replace(" (dashed)", ""), **style)  # equal lines both show
         axes.set_xlabel(panel.x)
         axes.set_ylabel(panel.y)
         if panel.log_x:
@@ -64,8 +66,4 @@ def draw(name: str, title: str, caption: str, *panels: Panel, folder: Path = Pat
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)
     figure.supxlabel(textwrap.fill(caption, 85 * len(panels)), fontsize=8, color="#555555")
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}.png"
-    figure.savefig(path, dpi=140)
-    print(f"drawn: {path}")
-    return path
+    run.draw(figure)

@@ -1,67 +1,58 @@
-"""Figures skew-12 to skew-15 and the benchmark ``skew``: throughput under skew and fluctuation with the loop on."""
+"""Figures skew-12 to skew-16 and the benchmark ``skew``: throughput under skew and fluctuation with the loop on."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from bench.experiments.skew.drawing import Panel, draw
+from bench.experiments.skew.programs import Shape, Trades
 from bench.experiments.skew.scenario import PLANNERS, Scenario, adjustments, mean_cost, median_ms
-from bench.experiments.skew.streaming import Outcome, Stream, hashing_share, measure
+from bench.experiments.skew.streaming import MERGES, Outcome, Stream, hashing_share, measure
+from bench.experiments.skew.streaming import PLANNERS as STEERED
 from bench.registry import benchmark, figure
 from bench.run import Run
 from planners.rebalance import Plan, mixed_bf, readj
 
 
-def _stream(run: Run, mode: str) -> Stream:
-    return Stream(mode, intervals=2, epochs=80) if run.quick else Stream(mode)
+def _stream(run: Run, intervals: int = 3, epochs: int = 150) -> Stream:
+    quick = Shape(intervals=2, epochs=80)
+    return Stream("", shape=quick if run.quick else Shape(intervals=intervals, epochs=epochs))
 
 
-def _settled(stream: Stream) -> int:
-    """Epochs that are not counted: the first half of the first interval, in which the loop mends what hashing did."""
-    return stream.epochs // 2
-
-
-def _throughput(stream: Stream, outcome: Outcome) -> float:
-    return outcome.throughput(stream.records, _settled(stream))
-
-
-def _latency(outcome: Outcome, stream: Stream) -> float:
-    return 1e3 * float(np.median(outcome.latencies[_settled(stream) :]))
+def _throughput(stream: Stream) -> float:
+    return measure(stream).throughput(stream.settled)
 
 
 @benchmark("skew", "throughput under skew and fluctuation: the loop against hashing and the ideal (aim: 0.9 of ideal)")
 def skew(run: Run) -> None:
     for f in run.each("f", [0.5] if run.quick else [0.0, 0.5, 1.0]):
-        ideal_stream = replace(_stream(run, "ideal"), f=f)
-        ideal = _throughput(ideal_stream, measure(ideal_stream))
+        base = _stream(run).but(f=f)
+        ideal = _throughput(base.but(mode="ideal"))
         run.report(f"f = {f}: ideal (shuffled)", ideal, "records/s")
-        share = hashing_share(ideal_stream)
+        share = hashing_share(base)
         run.report(f"f = {f}: what the most loaded worker leaves hashing", ideal * share, "records/s", baseline=ideal)
         for mode in ("hashing", "Mixed"):
-            stream = replace(ideal_stream, mode=mode)
-            outcome = measure(stream)
-            run.report(f"f = {f}: {mode}", _throughput(stream, outcome), "records/s", baseline=ideal)
+            outcome = measure(base.but(mode=mode))
+            run.report(f"f = {f}: {mode}", outcome.throughput(base.settled), "records/s", baseline=ideal)
             if mode == "Mixed":
                 run.report(f"f = {f}: migrations of the loop", outcome.acted, "migrations")
 
 
 @figure("skew-12", "plan generation and migration cost by fluctuation: Mixed, Readj and MixedBF")
 def skew_12(run: Run) -> None:
-    base = Scenario(keys=2_000, intervals=2, instances=5) if run.quick else Scenario(keys=10_000, intervals=4)
+    base = Scenario(keys=2_000, intervals=2, instances=5) if run.quick else Scenario(intervals=4)
     times = Panel("fluctuation f", "CPU time to make a plan (ms, median)", log_y=True)
     costs = Panel("fluctuation f", "migration cost (% of all state)")
-    PLANNERS.update({"Readj": _without_beta, "MixedBF": mixed_bf})
+    planners = {**PLANNERS, "Readj": _without_beta, "MixedBF": mixed_bf}
     for f in run.each("f", [0.2, 1.0] if run.quick else [0.1, 0.5, 1.0, 1.5, 2.0]):
         for name in ("Mixed", "Readj", "MixedBF"):
-            found = adjustments(base.but(f=f), name)
+            found = adjustments(base.but(f=f), planners[name])
             times.add(name, f, median_ms(found))
             costs.add(name, f, mean_cost(found))
             run.report(f"{name}, f {f:g}: plan", median_ms(found), "ms")
             run.report(f"{name}, f {f:g}: migration cost", mean_cost(found), "%")
-    draw("skew-12", "Plans by fluctuation", base.label("f"), times, costs)
+    draw(run, "Plans by fluctuation", base.label("f"), times, costs)
 
 
 def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
@@ -72,50 +63,101 @@ def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
 def skew_13(run: Run) -> None:
     throughput = Panel("fluctuation f", "throughput (1,000 records/s)")
     latency = Panel("fluctuation f", "latency of an epoch (ms, median)")
+    base = _stream(run, epochs=110)
     for f in run.each("f", [0.0, 1.0] if run.quick else [0.0, 0.5, 1.0, 1.5]):
         for mode in ("ideal", "Mixed", "Readj", "hashing"):
-            stream = replace(_stream(run, mode), f=f)
-            outcome = measure(stream)
-            throughput.add(mode, f, _throughput(stream, outcome) / 1e3)
-            latency.add(mode, f, _latency(outcome, stream))
-            run.report(f"{mode}, f {f:g}", _throughput(stream, outcome), "records/s")
-    caption = _caption(_stream(run, ""))
-    draw("skew-13", "Throughput and latency by fluctuation", caption, throughput, latency)
+            outcome = measure(base.but(mode=mode, f=f))
+            found = outcome.throughput(base.settled)
+            throughput.add(mode, f, found / 1e3)
+            latency.add(mode, f, outcome.latency(base.settled))
+            run.report(f"{mode}, f {f:g}", found, "records/s")
+    draw(run, "Throughput and latency by fluctuation", _caption(base, "f"), throughput, latency)
 
 
-@figure("skew-14", "throughput on social and stock data by theta")
+@figure("skew-14", "throughput of a word count (social data) and of a self-join (stock data) by tolerance")
 def skew_14(run: Run) -> None:
+    thetas = [0.02, 0.3] if run.quick else [0.02, 0.08, 0.15, 0.3]
+    base = _stream(run, epochs=60).but(seed=3)
     panels = []
-    for data in ("social", "stock"):
+    for data, last in (("social", ["PKG"]), ("stock", [])):
         panel = Panel("tolerance θ", f"throughput on {data} data (1,000 records/s)")
-        for theta in run.each(data, [0.02, 0.3] if run.quick else [0.02, 0.08, 0.15, 0.3]):
-            for mode in ("ideal", "Mixed", "MinTable", "Readj", "hashing"):
-                stream = replace(_stream(run, mode), data=data, theta=theta)
-                found = _throughput(stream, measure(stream))
-                panel.add(mode, theta, found / 1e3)
-                run.report(f"{data}, {mode}, theta {theta:g}", found, "records/s")
+        for mode in run.each(data, ["ideal", "hashing", "Mixed", "MinTable", "Readj", *last]):
+            if mode in STEERED:
+                for theta in thetas:
+                    found = _throughput(base.but(data=data, mode=mode, theta=theta))
+                    panel.add(mode, theta, found / 1e3)
+                    run.report(f"{data}, {mode}, theta {theta:g}", found, "records/s")
+            else:  # the tolerance is nothing to it
+                found = _throughput(base.but(data=data, mode=mode))
+                for theta in (thetas[0], thetas[-1]):
+                    panel.add(f"{mode} (dashed)", theta, found / 1e3)
+                run.report(f"{data}, {mode}", found, "records/s")
         panels.append(panel)
-    draw("skew-14", "Throughput by tolerance", _caption(_stream(run, "")), *panels)
+    draw(run, "Throughput by tolerance: word count, self-join", _caption(base, "theta", "f", "keys") + _REAL, *panels)
+
+
+_REAL = (
+    f"; left: a word count (PKG merges every {MERGES} epochs, and a partial count costs what a record does); right: "
+    f"a self-join of trades within {Trades.window} epochs"
+)
 
 
 @figure("skew-15", "throughput over time when a spare worker, which starts empty, may be used")
 def skew_15(run: Run) -> None:
-    panel = Panel("seconds", "throughput (1,000 records/s)")
-    for mode in run.each("mode", ["hashing", "Mixed", "Readj"]):
-        base = _stream(run, mode)
-        stream = replace(base, f=0.0, intervals=1, epochs=2 * base.epochs, spare=base.epochs // 2)
-        outcome = measure(stream)
-        window = 10
-        for at in range(window, len(outcome.done), window):
-            seconds = outcome.done[at] - outcome.done[at - window]
-            panel.add(mode, outcome.done[at], window * stream.records / seconds / 1e3)
-        last = outcome.throughput(stream.records, len(outcome.done) * 3 // 4)
-        run.report(f"{mode}: at the end", last, "records/s", baseline=1 / stream.cost)
-    draw("skew-15", "A second worker from the middle on", _caption(_stream(run, "")), panel)
+    base = _stream(run, intervals=1, epochs=240).but(theta=0.1, seed=3)
+    base = base.but(intervals=1, spare=base.shape.epochs // 4)
+    panels = []
+    for data in ("social", "stock"):
+        panel = Panel("seconds", f"throughput on {data} data (1,000 records/s)")
+        for mode in run.each(data, ["Mixed", "Readj", "hashing"]):
+            outcome = measure(base.but(mode=mode, data=data))
+            _add_timeline(panel, mode, outcome, 12, seconds=True)
+            last = outcome.throughput(0.75)
+            run.report(f"{data}, {mode}: at the end", last, "records/s", baseline=outcome.throughput(0.0, 0.2))
+        panels.append(panel)
+    caption = f"{_caption(base, 'f', 'keys')}; all bins start at one worker, and the loop may act from epoch "
+    draw(run, "A second worker from a quarter of the stream on", f"{caption}{base.spare} on", *panels)
 
 
-def _caption(stream: Stream) -> str:
+@figure("skew-16", "TPC-H Q5 whose foreign keys change with every interval: throughput over time")
+def skew_16(run: Run) -> None:
+    base = _stream(run, intervals=4, epochs=60).but(data="tpch", z=0.8, f=1.0)
+    points = 4 * base.shape.intervals
+    fixed = {mode: measure(base.but(mode=mode)) for mode in run.each("without planners", ["ideal", "hashing"])}
+    ideal = fixed["ideal"].throughput(base.settled)
+    for mode, outcome in fixed.items():
+        run.report(mode, outcome.throughput(base.settled), "records/s", baseline=ideal)
+    panels = []
+    for theta in run.each("theta", [0.08, 0.2]):
+        panel = Panel(f"intervals; θ = {theta:g}", "throughput (1,000 records/s)")
+        found = {mode: measure(base.but(mode=mode, theta=theta)) for mode in ("Mixed", "Readj")}
+        for mode, outcome in (fixed | found).items():
+            _add_timeline(panel, mode, outcome, points, scale=base.shape.intervals)
+        for mode, outcome in found.items():
+            run.report(f"{mode}, theta {theta:g}", outcome.throughput(base.settled), "records/s", baseline=ideal)
+        panels.append(panel)
+    caption = f"{_caption(base, 'theta', 'keys')}; orders and lines are records; who buys and who supplies changes "
+    draw(run, "TPC-H Q5 (all regions) while its foreign keys change", caption + "with each interval", *panels)
+
+
+def _add_timeline(
+    panel: Panel, mode: str, outcome: Outcome, points: int, scale: float = 1.0, seconds: bool = False
+) -> None:
+    for share, at, throughput in outcome.timeline(points):
+        panel.add(mode, at if seconds else scale * share, throughput / 1e3)
+
+
+def _caption(stream: Stream, *varied: str) -> str:
+    """What is held fixed, and how long the stream was."""
+    shape = stream.shape
+    signs: Sequence[tuple[str, str]] = [
+        ("z", f"z = {shape.z:g}"),
+        ("f", f"f = {shape.f:g}"),
+        ("keys", f"{shape.keys:,} keys"),
+        ("theta", f"θ = {stream.theta:g}"),
+    ]
+    fixed = "".join(f", {text}" for name, text in signs if name not in varied)
     return (
-        f"two workers, {1e6 * stream.cost:g} us per record; z = {stream.z}, {stream.keys:,} keys, {stream.intervals} "
-        f"intervals of {stream.epochs} epochs of {stream.records:,} records; θ = {stream.theta} unless varied"
+        f"two workers, {1e6 * stream.cost:g} µs per record{fixed}; {shape.intervals} "
+        f"interval{'s' * (shape.intervals > 1)} of {shape.epochs} epochs of {shape.records:,} records"
     )

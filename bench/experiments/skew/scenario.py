@@ -60,20 +60,20 @@ class Adjustment:
     seconds: float  # of CPU: planners have one thread, and the machine is shared
 
 
-def adjustments(scenario: Scenario, planner: str, **more: Any) -> list[Adjustment]:
+def adjustments(scenario: Scenario, planner: Callable[..., Plan], **more: Any) -> list[Adjustment]:
     """A plan at the end of every interval after the window has filled; the next interval runs on it."""
     rng = np.random.default_rng(scenario.seed)
     home = hashed(scenario.keys, scenario.instances, scenario.seed)
     current = home
     frequency = frequencies(scenario.keys, scenario.z, scenario.records, rng)
     history: deque[Any] = deque(maxlen=scenario.window)
-    beta = {} if planner == "MinTable" else {"beta": scenario.beta}
+    beta = {} if planner is min_table else {"beta": scenario.beta}
     found = []
     for interval in range(scenario.window - 1 + scenario.intervals + 1):
         history.append(frequency)
         if interval >= scenario.window - 1:
             start = time.thread_time()
-            plan = PLANNERS[planner](
+            plan = planner(
                 frequency,
                 sum(history),
                 home=home,

@@ -1,151 +1,145 @@
-"""A skewed stream on two processes: counts by key, an artificial cost per record, with the loop or without.
-
-The cost is a wait, not work: each worker is busy for `cost` seconds per record that it applies, as an instance with its
-own core would be. So the imbalance of two workers shows on a machine that others use, too.
-"""
+"""A program on two processes, as fast as it goes: with the loop, under hashing, or ideally; what is measured of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dataflow
 import megaphone
-from dataflow.columns import Columns
-from dataflow.columns.hashing import mix_all
-from dataflow.columns.pacts import key_words
+from bench.experiments.skew.programs import BINS, PROGRAMS, WORKERS, Shape, Steered, homes
 from planners.loop import Driver, Loop
 from planners.observation import by_keys
 from planners.rebalance import min_table, mixed, readj
-from planners.workloads import intervals, sample, social, stock
 
-BINS, SHIFT, WORKERS = 256, 56, 2
 PLANNERS: dict[str, Callable[..., Any]] = {"Mixed": mixed, "MinTable": min_table, "Readj": readj}
+MERGES = 10  # PKG merges its partial counts once in so many epochs
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What flows, and under what. `mode`: a planner's name, "hashing", or "ideal" (keys are shuffled)."""
+    """What flows, and under what. `mode`: a planner's name, "hashing", "ideal" (keys are shuffled) or "PKG"."""
 
     mode: str
-    data: str = "zipf"  # or "social", "stock"
-    z: float = 1.0
-    f: float = 0.5
+    data: str = "zipf"
     theta: float = 0.08
-    keys: int = 10_000
-    intervals: int = 3
-    epochs: int = 150  # of an interval
-    records: int = 2_000  # of an epoch, by all workers
     cost: float = 25e-6
     spare: int | None = None  # the epoch from which on worker 1, which starts empty, may be used
-    seed: int = 1
+    shape: Shape = field(default_factory=Shape)
+
+    def but(self, **changes: Any) -> Stream:
+        """With other fields, of its own or of its shape."""
+        own = {name: changes.pop(name) for name in list(changes) if name not in Shape.__dataclass_fields__}
+        return replace(self, shape=replace(self.shape, **changes), **own)
+
+    def made(self) -> Stream:
+        """As it is run: the modes that are programs or shapes of their own."""
+        if self.mode == "ideal":
+            return self.but(shuffled=True)
+        if self.mode == "PKG":
+            longer = {"epochs": self.shape.epochs // MERGES, "records": self.shape.records * MERGES}
+            return self.but(data=f"{self.data}, split", **longer)
+        return self
+
+    @property
+    def settled(self) -> float:
+        """The share of the stream that is not counted: half of its first interval, in which the loop mends what
+        hashing did."""
+        return 0.5 / self.shape.intervals
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was measured: when each epoch was done, in seconds, and how long it took; what the loop decided."""
+    """What was measured: by epoch, when it was done and how long it took, in seconds, and its records; and what the
+    loops decided."""
 
     done: list[float]
     latencies: list[float]
+    records: list[int]
     decisions: list[str]
     acted: int
 
-    def throughput(self, records: int, skip: int) -> float:
-        """Records per second after so many epochs."""
-        return (len(self.done) - 1 - skip) * records / (self.done[-1] - self.done[skip])
+    def throughput(self, start: float = 0.0, end: float = 1.0) -> float:
+        """Records per second from one share of the stream to another."""
+        first, last = (round(share * (len(self.done) - 1)) for share in (start, end))
+        return sum(self.records[first + 1 : last + 1]) / (self.done[last] - self.done[first])
 
+    def latency(self, start: float) -> float:
+        """The median, in milliseconds, from a share of the stream on."""
+        return 1e3 * float(np.median(self.latencies[round(start * len(self.latencies)) :]))
 
-def homes(keys: int) -> Any:
-    """Where hashing puts each key: the worker of its bin."""
-    hashes = np.empty(keys, np.uint64)
-    mix_all(np.arange(keys, dtype=np.uint64), hashes)
-    return ((hashes >> np.uint64(SHIFT)) % np.uint64(WORKERS)).astype(np.int32)
-
-
-def source(stream: Stream) -> Any:
-    """By interval, the keys of all its records, the same on every worker."""
-    each = stream.epochs * stream.records
-    if stream.data == "social":
-        yield from (part["word"] for part in social(each, words=stream.keys, intervals=stream.intervals))
-        return
-    if stream.data == "stock":
-        yield from (part["stock"] for part in stock(each, intervals=stream.intervals))
-        return
-    rng = np.random.default_rng(stream.seed)
-    made = intervals(
-        stream.keys, stream.z, stream.f, assignment=homes(stream.keys), instances=WORKERS, records=each,
-        seed=stream.seed,
-    )  # fmt: skip
-    for _ in range(stream.intervals):
-        yield sample(next(made), each, rng)
+    def timeline(self, points: int) -> list[tuple[float, float, float]]:
+        """So many stretches of the stream: the share up to which each goes, its end in seconds, and its throughput."""
+        shares = np.linspace(0, 1, points + 1)
+        return [
+            (float(end), self.done[round(end * (len(self.done) - 1))], self.throughput(start, end))
+            for start, end in pairwise(shares)
+        ]
 
 
 def hashing_share(stream: Stream) -> float:
-    """What share of the ideal hashing can reach: the mean load over that of the most loaded worker."""
-    shares = []
-    for keys in source(stream):
-        loads = np.bincount(homes(int(keys.max()) + 1)[keys], minlength=WORKERS)
-        shares.append(loads.max() / loads.mean())
+    """What share of the ideal hashing can reach with counts of words: the mean load over that of the most loaded."""
+    shape = stream.shape
+    words = [tables["words"]["word"] for tables in PROGRAMS[stream.data].epochs(shape)]
+    shares = [_greatest(np.concatenate(words[i : i + shape.epochs])) for i in range(0, len(words), shape.epochs)]
     return float(1 / np.mean(shares))
 
 
-def counting(cost: float) -> Any:
-    """Counts by key, at a cost."""
-
-    def fold(now: int, batch: Columns, state: Any, notificator: Any) -> None:
-        np.add.at(state["count"], state.rows(key_words(batch["key"])), 1)
-        time.sleep(cost * len(batch))
-
-    return fold
+def _greatest(keys: NDArray[np.int64]) -> float:
+    loads = np.bincount(homes(int(keys.max()) + 1)[keys], minlength=WORKERS)
+    return float(loads.max() / loads.mean())
 
 
 async def main(worker: dataflow.Worker, stream: Stream) -> Outcome:
-    """One worker's run, as fast as it goes, with a few epochs outstanding."""
+    """One worker's run, with a few epochs outstanding."""
+    program = PROGRAMS[stream.data]
+    epochs = [*program.epochs(stream.shape)]
     with worker.dataflow() as scope:
-        control, configuration = scope.input("control")
-        data, records = scope.input("data")
-        counts = megaphone.unary(
-            configuration, records, key="key", fold=counting(stream.cost), state={"count": "i8"}, bins=BINS,
-            interval=0.1,
-        )  # fmt: skip
-        probe = counts.probe()
-    controller = megaphone.Controller(control, counts)
-    driver = None
-    if stream.mode in PLANNERS and worker.index == 0:
-        planner = by_keys(PLANNERS[stream.mode], stream.theta)
-        driver = Driver(controller, Loop(planner, patience=1, cool_down=2), strategy=megaphone.all_at_once())
+        made = {name: scope.input(name) for name in epochs[0]}
+        keep = Steered(scope, stream.cost)
+        probe = program.build({name: records for name, (_, records) in made.items()}, keep).probe()
+    controllers = [megaphone.Controller(control, operator) for control, operator in keep.made]
+    drivers = [_driver(controller, stream) for controller in controllers] if worker.index == 0 else []
     if stream.spare is not None and worker.index == 0:
-        control.send([megaphone.Assign((0,) * BINS)], at=0)
-    done: list[float] = []
-    sent: list[float] = []
-    rng = np.random.default_rng(worker.index)
-    epoch, ahead = 0, 2
-    for keys in source(stream):
-        for part in np.split(keys, stream.epochs):
-            mine = part[worker.index :: worker.peers]
-            if stream.mode == "ideal":
-                mine = rng.integers(0, stream.keys, len(mine))
-            sent.append(time.perf_counter())
-            data.send({"key": mine.astype(np.int64)})
+        for control, _ in keep.made:
+            control.send([megaphone.Assign((0,) * BINS)], at=0)
+    done, sent, ahead = [], [], 2
+    for epoch, tables in enumerate(epochs):
+        sent.append(time.perf_counter())
+        for name, (handle, _) in made.items():
+            handle.send({of: column[worker.index :: worker.peers] for of, column in tables[name].items()})
+        for driver in drivers:
             if driver is not None and (stream.spare is None or epoch >= stream.spare):
                 driver.step()
-            epoch += 1
-            controller.advance_to(epoch)
-            data.advance_to(epoch)
-            if epoch > ahead:
-                await probe.wait_passed(epoch - 1 - ahead)
-                done.append(time.perf_counter())
+        for controller in controllers:
+            controller.advance_to(epoch + 1)
+        for handle, _ in made.values():
+            handle.advance_to(epoch + 1)
+        if epoch >= ahead:
+            await probe.wait_passed(epoch - ahead)
+            done.append(time.perf_counter())
     latencies = [end - begin for begin, end in zip(sent, done, strict=False)]
-    decisions = [] if driver is None else driver.decisions
-    start = done[0]
-    return Outcome([at - start for at in done], latencies, [str(d) for d in decisions], sum(d.acts for d in decisions))
+    records = [sum(len(next(iter(columns.values()))) for columns in tables.values()) for tables in epochs[: len(done)]]
+    decisions = [decision for driver in drivers if driver is not None for decision in driver.decisions]
+    told, acted = [str(decision) for decision in decisions], sum(decision.acts for decision in decisions)
+    return Outcome([at - done[0] for at in done], latencies, records, told, acted)
+
+
+def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
+    if stream.mode not in PLANNERS:
+        return None
+    planner = by_keys(PLANNERS[stream.mode], stream.theta)
+    loop = Loop(planner, patience=2, cool_down=1)  # the interval of a change is half of before: no plan is made on it
+    return Driver(controller, loop, strategy=megaphone.all_at_once())
 
 
 def measure(stream: Stream) -> Outcome:
     """Runs it on two processes; what worker 0 saw."""
-    result: Outcome = dataflow.execute(main, stream, workers=WORKERS)[0]
+    result: Outcome = dataflow.execute(main, stream.made(), workers=WORKERS)[0]
     return result

@@ -1,0 +1,238 @@
+"""What streams are run with the loop on: a program is the records of each epoch, and the dataflow that they go through.
+
+Each stateful operator has a control stream of its own, and an artificial cost per record that it applies: a wait, not
+work, as an instance with a core of its own would be busy for. So the imbalance of two workers shows on any machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import megaphone
+from dataflow import InputHandle, Scope, Stream
+from dataflow.columns import Columns, stateful
+from dataflow.columns.hashing import mix_all
+from megaphone.assembly import Migratable
+from planners.rebalance import pkg
+from planners.workloads import fluctuate, frequencies, intervals, sample, social, stock, tpch
+from planners.workloads.queries import q5, self_join, word_count
+from planners.workloads.tpch import DAYS
+
+BINS, SHIFT, WORKERS = 256, 56, 2
+Tables = dict[str, dict[str, NDArray[Any]]]  # by input, its columns
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much flows, and how it changes."""
+
+    z: float = 1.0
+    f: float = 0.5
+    keys: int = 10_000
+    intervals: int = 3
+    epochs: int = 150  # of an interval
+    records: int = 2_000  # of an epoch, by all workers
+    shuffled: bool = False  # the ideal: keys are drawn evenly, whatever the data
+    seed: int = 1
+
+
+class Program(Protocol):
+    """A workload as a dataflow."""
+
+    def epochs(self, shape: Shape) -> Iterator[Tables]:
+        """What all workers send together, epoch by epoch: the same on every worker."""
+
+    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+        """The dataflow."""
+
+
+class Steered:
+    """Stateful operators, each with its control input, at a cost of so many seconds per record."""
+
+    def __init__(self, scope: Scope, cost: float) -> None:
+        self._scope = scope
+        self.cost = cost
+        self.made: list[tuple[InputHandle, Migratable]] = []
+
+    def state_machine(self, stream: Stream[Any], **options: Any) -> Migratable:
+        """As `dataflow.columns.stateful.state_machine`."""
+        return self._keep(megaphone.state_machine, (stream,), options)
+
+    def join(self, left: Stream[Any], right: Stream[Any], **options: Any) -> Migratable:
+        """As `dataflow.columns.stateful.join`."""
+        return self._keep(megaphone.join, (left, right), options)
+
+    def _keep(self, build: Any, streams: tuple[Stream[Any], ...], options: dict[str, Any]) -> Migratable:
+        control, configuration = self._scope.input(f"control {len(self.made)}")
+        operator: Migratable = build(configuration, *streams, bins=BINS, interval=0.1, **options)
+        assert operator.handle.apart is not None
+        for store in (operator.handle.state, operator.handle.apart()):
+            store.run = partial(_charged, store.run, self.cost)
+        self.made.append((control, operator))
+        return operator
+
+
+def _charged(run: Any, cost: float, now: int, batches: list[list[Columns]]) -> Any:
+    wait(cost, sum(len(batch) for parts in batches for batch in parts))
+    return run(now, batches)
+
+
+def wait(cost: float, records: int) -> None:
+    """The artificial cost of so many records."""
+    if cost * records:
+        time.sleep(cost * records)
+
+
+def homes(keys: int) -> NDArray[np.int32]:
+    """Where hashing puts each key: the worker of its bin."""
+    hashes = np.empty(keys, np.uint64)
+    mix_all(np.arange(keys, dtype=np.uint64), hashes)
+    return ((hashes >> np.uint64(SHIFT)) % np.uint64(WORKERS)).astype(np.int32)
+
+
+class Words:
+    """Counts of words: synthetic ones that fluctuate, or those of a social network."""
+
+    def __init__(self, social: bool = False) -> None:
+        self._social = social
+
+    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+        counted: Stream[Any] = word_count(streams["words"], keep)
+        return counted
+
+    def epochs(self, shape: Shape) -> Iterator[Tables]:
+        for words in self._intervals(shape):
+            yield from ({"words": {"word": part}} for part in np.split(words, shape.epochs))
+
+    def _intervals(self, shape: Shape) -> Iterator[NDArray[np.int64]]:
+        each = shape.epochs * shape.records
+        rng = np.random.default_rng(shape.seed)
+        if shape.shuffled:
+            yield from (rng.integers(0, shape.keys, each) for _ in range(shape.intervals))
+        elif self._social:
+            made = social(each, words=shape.keys, z=shape.z, intervals=shape.intervals, seed=shape.seed)
+            yield from (part["word"] for part in made)
+        else:
+            placed: dict[str, Any] = {"assignment": homes(shape.keys), "instances": WORKERS}
+            chances = intervals(shape.keys, shape.z, shape.f, records=each, seed=shape.seed, **placed)
+            yield from (sample(next(chances), each, rng) for _ in range(shape.intervals))
+
+
+class SplitWords(Words):
+    """The same under partial key grouping: no state moves, and partial counts are merged downstream, at a cost."""
+
+    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+        router = pkg(WORKERS)
+        to = np.array([_word_of(worker) for worker in range(WORKERS)], np.int64)
+        routed = streams["words"].columns.with_columns(lambda batch: {"to": to[router.route(batch["word"])]})
+        partials = routed.columns.gather("to", partial(_counted, keep.cost))
+        merged = stateful.state_machine(partials, key="word", value="count", fold=add_partial, name="merge")
+        return merged.columns.filter(partial(_paid, keep.cost))
+
+
+def _counted(cost: float, batch: Columns) -> dict[str, Any]:
+    wait(cost, len(batch))
+    words, counts = np.unique(batch["word"], return_counts=True)
+    return {"word": words, "count": counts}
+
+
+def _paid(cost: float, batch: Columns) -> Any:
+    wait(cost, len(batch))
+    return np.ones(len(batch), bool)
+
+
+def _word_of(worker: int) -> int:
+    """A key that an exchange brings to this worker."""
+    keys = np.arange(64, dtype=np.uint64)
+    hashes = np.empty(64, np.uint64)
+    mix_all(keys, hashes)
+    return int(np.flatnonzero((hashes >> np.uint64(32)) * np.uint64(WORKERS) >> np.uint64(32) == worker)[0])
+
+
+@megaphone.fold(state={"count": "i8"}, output={"word": "i8", "count": "i8"})
+def add_partial(key, value, state):  # type: ignore[no-untyped-def]
+    """The count of a word, from partial ones."""
+    state.count += value
+    return key, state.count
+
+
+class Trades:
+    """The self-join over a window, on stock exchange records."""
+
+    window = 20  # epochs
+
+    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+        joined: Stream[Any] = self_join(streams["trades"], keep, self.window)
+        return joined
+
+    def epochs(self, shape: Shape) -> Iterator[Tables]:
+        rng = np.random.default_rng(shape.seed)
+        each, epoch = shape.epochs * shape.records, 0
+        for made in stock(each, z=shape.z, intervals=shape.intervals, seed=shape.seed):
+            if shape.shuffled:
+                made = {**made, "stock": rng.integers(0, 1_036, each)}
+            for rows in np.split(np.arange(each), shape.epochs):
+                chosen = {name: made[name][rows] for name in ("stock", "player", "side")}
+                yield {"trades": {**chosen, "at": np.full(shape.records, epoch)}}
+                epoch += 1
+
+
+class Revenue:
+    """The continuous TPC-H Q5, for all regions at once: who buys and who supplies changes between intervals."""
+
+    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+        every = np.ones(25, bool)
+        revenue: Stream[Any] = q5(streams, keep, every, start=0, length=DAYS)
+        return revenue
+
+    def epochs(self, shape: Shape) -> Iterator[Tables]:
+        """An order has four lines on average: an epoch of so many records has a fifth as many orders."""
+        count = shape.intervals * shape.epochs * shape.records // 5
+        made = tpch(count / 1_500_000, z=shape.z, seed=shape.seed)
+        lines = np.searchsorted(made.lineitem["orderkey"], np.arange(count + 1))
+        rng = np.random.default_rng(shape.seed)
+        first = True
+        for orders in np.split(np.arange(count), shape.intervals):
+            buyers, suppliers = self._chances(shape, made, first, rng)
+            for rows in np.array_split(orders, shape.epochs):
+                sold = slice(lines[rows[0]], lines[rows[-1] + 1])
+                placed = {name: column[rows] for name, column in made.orders.items()}
+                lineitem = {name: column[sold] for name, column in made.lineitem.items()}
+                yield {
+                    "customer": _all_or_none(made.customer, first),
+                    "supplier": _all_or_none(made.supplier, first),
+                    "orders": {**placed, "custkey": sample(buyers, len(rows), rng)},
+                    "lineitem": {**lineitem, "suppkey": sample(suppliers, len(lineitem["suppkey"]), rng)},
+                }
+                first = False
+
+    def _chances(self, shape: Shape, made: Any, first: bool, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+        """How often each customer buys, and each supplier sells, in the next interval."""
+        sizes = [len(made.customer["custkey"]), len(made.supplier["suppkey"])]
+        if shape.shuffled:
+            return [np.ones(size) for size in sizes]
+        if first:
+            self._now = [frequencies(size, shape.z, 1.0, rng) for size in sizes]
+        else:
+            self._now = [fluctuate(now, homes(now.size), WORKERS, shape.f, rng) for now in self._now]
+        return self._now
+
+
+def _all_or_none(columns: dict[str, NDArray[Any]], whole: bool) -> dict[str, NDArray[Any]]:
+    return columns if whole else {name: column[:0] for name, column in columns.items()}
+
+
+PROGRAMS: dict[str, Program] = {
+    "zipf": Words(),
+    "social": Words(social=True),
+    "social, split": SplitWords(social=True),
+    "stock": Trades(),
+    "tpch": Revenue(),
+}
