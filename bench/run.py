@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.progress import Display, Progress
+from bench.progress import Display
+from dataflow.harness.progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

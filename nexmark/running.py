@@ -12,8 +12,8 @@ from typing import Any
 
 import dataflow
 from dataflow.columns import Columns
+from dataflow.harness.progress import Progress
 from dataflow.harness.startline import agree_on_start
-from nexmark.commands.progress import Progress
 from nexmark.config import Config
 from nexmark.generator import ENCODED
 from nexmark.operators import Migratable, Native

@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from dataflow.harness.progress import Progress
 from nexmark import files
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_options, config_of, whole
-from nexmark.commands.progress import Progress
 from nexmark.generator import Generator
 
 DESCRIPTION = """\
