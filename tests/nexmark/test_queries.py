@@ -10,11 +10,12 @@ import pytest
 import dataflow
 from dataflow.testing import simulate
 from nexmark import oracle
-from nexmark.config import Config
+from nexmark.config import SECOND, Config
+from nexmark.hottest import pane_of
 from nexmark.running import Plan, main
 from nexmark.vocabulary import dictionary
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
-from tests.nexmark.runs import answer, columns, plain, random_plan, random_updates, rows_of
+from tests.nexmark.runs import answer, columns, options_of, plain, random_plan, random_updates, rows_of
 from tests.nexmark.test_oracle import TRACE_ANSWERS
 
 QUERIES = list(oracle.QUERIES)
@@ -50,6 +51,18 @@ def test_variants_and_sizes_of_batches_make_no_difference(query: str) -> None:
     for variant, workers, batch in (("native", 1, 1000), ("native", 4, 20_000), ("migratable", 2, 700)):
         this = replace(plan, variant=variant, batch=batch)
         assert rows_of(dataflow.execute(main, this, workers=workers, in_process=True)) == expected, this
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slides_are_cut_into_panes_where_times_are_fine(seed: int) -> None:
+    """Query 5 then keeps the largest total of each bin; bins that come and go, and ties, must not mislead it."""
+    windows = {"window": 3 * SECOND, "slide": SECOND}
+    config = Config(seed=seed, rate=100, in_flight=30, hot_auction_ratio=2 if seed else 1)
+    plan = Plan("q5", config, events=700, bins=4, batch=2, windows=options_of("q5", windows), keep=True)
+    grid = plan.source().grid
+    assert pane_of(windows["window"], windows["slide"], grid) < SECOND
+    plan = replace(plan, updates=random_updates(random.Random(seed), plan, 2, 60))
+    assert rows_of(simulate(main, plan, None, plain(plan), workers=2, seed=seed)) == answer(plan, windows)
 
 
 def in_words(events: dict[str, list[Row]]) -> dict[str, list[Row]]:
