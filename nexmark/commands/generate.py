@@ -40,6 +40,7 @@ def add_to(commands: Commands) -> None:
         help="write events to Parquet files",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s --events N --out DIR [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--events", type=whole, required=True, metavar="N", help="how many events")

@@ -52,6 +52,7 @@ def add_to(commands: Commands) -> None:
         help="a query over a finite stream, as fast as it goes",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s QUERY (--events N | --input DIR) [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_query(parser)
