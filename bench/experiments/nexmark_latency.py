@@ -16,7 +16,7 @@ from nexmark.measuring import Load, main
 from nexmark.queries import QUERIES
 from nexmark.running import Plan, Result
 
-LAG = 0.05  # of a trial's length: a rate is not sustained if what was due by the end takes longer than that beyond it
+LAG = 0.05  # seconds: a rate is not sustained if what was due by the end of a trial takes longer than that beyond it
 STEP = 2**0.5  # from one rate that is tried to the next
 QUANTILES = (0.5, 0.9, 0.99, 0.9999, 1)
 
@@ -65,7 +65,8 @@ def _throughput(query: str) -> float:
 
 
 def _sustains(query: str, seconds: float, rate: float) -> bool:
-    return _outcome(query, rate, seconds).lag <= LAG * seconds
+    """Twice, if need be: the machine may have been busy with something else at that moment."""
+    return any(_outcome(query, rate, seconds).lag <= LAG for _ in range(2))
 
 
 def _outcome(query: str, rate: float, seconds: float) -> Outcome:
