@@ -23,7 +23,8 @@ BINS = 1 << 10
 BATCH_BINS = 4
 STRATEGIES = ("batched", "batched", "all-at-once", "all-at-once")
 HEADINGS = (
-    "query", "epochs", "keys", "MiB", "steady .99", "max", "batched took", "max", "over steady", "at once max", "over batched",
+    "query", "epochs", "keys", "MiB", "steady .99", "max",
+    "batched took", "max", "over steady", "at once max", "over batched",
 )  # fmt: skip
 
 
@@ -43,8 +44,8 @@ def nexmark_migrate(run: Run) -> None:
         run.report(f"{query}, all-at-once, max (baseline: batched)", at_once, "ms", baseline=batched)
         took = max(m.episode.seconds or 0.0 for m in outcome.migrations if m.episode.name == "batched")
         rows.append([
-            query.upper(), duration(load.epoch), f"{keys:,}", number(size / 2**20), *map(number, steady), duration(took), number(batched),
-            f"{batched / steady[1]:.2f}", number(at_once), f"{at_once / batched:.1f}",
+            query.upper(), duration(load.epoch), f"{keys:,}", number(size / 2**20), *map(number, steady),
+            duration(took), number(batched), f"{batched / steady[1]:.2f}", number(at_once), f"{at_once / batched:.1f}",
         ])  # fmt: skip
     told = f"ms; {RATE:,} events/s, {BINS:,} bins, batches of {BATCH_BINS}; a quarter of the state moves"
     run.tell(f"{told}\n{table(HEADINGS, rows)}")
