@@ -179,7 +179,7 @@ def _change(
 
 
 @njit(
-    "UniTuple(int64, 2)(uint64[::1], int32[:, ::1], int64, uint64, int64, int64[::1], int64[::1], boolean[::1])",
+    "UniTuple(int64, 2)(uint64[::1], int32[::1, :], int64, uint64, int64, int64[::1], int64[::1], boolean[::1])",
     cache=True,
 )
 def _most_of_all(

@@ -104,7 +104,7 @@ class Driver:
             return typeof(np.empty(0, kind)).copy(readonly=True)  # what Arrow gives cannot be written to
 
         signature = [
-            typeof(table.entries), words, types.int32[:, ::1], types.int64[::1], types.int64, types.uint64, types.int64,
+            typeof(table.entries), words, types.int32[::1, :], types.int64[::1], types.int64, types.uint64, types.int64,
             read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
             *(typeof(np.empty(0, kind)) for _, kind in self._outputs),
         ]  # fmt: skip

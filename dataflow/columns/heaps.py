@@ -58,7 +58,7 @@ def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) ->
 
 
 @njit(
-    types.void(types.uint64[::1], types.int32[:, ::1], types.int64, types.int64[::1], _READ, types.int64[::1]),
+    types.void(types.uint64[::1], types.int32[::1, :], types.int64, types.int64[::1], _READ, types.int64[::1]),
     cache=True,
 )
 def push_all(words: Any, meta: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> None:
@@ -90,7 +90,7 @@ def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
         parent = child
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64, int64[::1], int64, uint64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64, int64[::1], int64, uint64[::1])", cache=True)
 def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
     """Takes out records that are due by a time, as many as there is room for; how many."""
     bins, taken = tree.size // 2, 0

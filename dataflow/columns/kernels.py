@@ -33,9 +33,10 @@ FULL = -2  # what kernels return when the array of words has no room left
 TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
-_0 = np.uint64(0)
-_WORDS, _META, _CTL = types.uint64[::1], types.int32[:, ::1], types.int64[::1]
+_0, _1 = np.uint64(0), np.uint64(1)
+_WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
+_NEAR = 1 << 14  # bins whose numbers are near anyway
 
 
 def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
@@ -107,7 +108,7 @@ def release(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
 def share_of(bin: Any) -> Any:
     """A number of 0 to 63 that differs from bin to bin. Bins with as many rows would otherwise all outgrow their
     segments at one time, and whoever waits would wait for all of them: so each is content with another share."""
-    return (bin * 2654435769 >> 26) & 63
+    return (np.int64(bin) * 2654435769 >> 26) & 63
 
 
 # Hash tables
@@ -122,7 +123,14 @@ def is_full(bin: Any, used: Any, room: Any) -> Any:
 @njit(inline="always")
 def place(hashed: Any, room: Any) -> Any:
     """Where in a segment a hash belongs: its lower half, scaled to the room."""
-    return np.int64(((hashed & _LOW) * np.uint64(room)) >> _32)
+    return np.int64(place_of(hashed, room))
+
+
+@njit(inline="always")
+def place_of(hashed: Any, room: Any) -> Any:
+    """The same, unsigned: loops over records index with unsigned numbers, since an index that may be negative costs
+    a comparison and an addition each time (a dense fold was twice as slow)."""
+    return ((hashed & _LOW) * np.uint64(room)) >> _32
 
 
 @njit
@@ -172,19 +180,20 @@ def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> 
 @njit(inline="always")
 def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key; -1 if it is not there."""
-    first, room = meta[bin, FIRST], meta[bin, ROOM]
-    if room == 0:
+    place = np.uint64(bin)
+    first, room, wide = np.uint64(meta[place, FIRST]), np.uint64(meta[place, ROOM]), np.uint64(stride)
+    if room == _0:
         return np.int64(-1)
-    slot = place(tag, room)
+    slot = place_of(tag, room)
     while True:
-        word = words[(first + slot) * stride]
+        word = words[(first + slot) * wide]
         if word == tag:
-            return first + slot
+            return np.int64(first + slot)
         if word == _0:
             return np.int64(-1)
-        slot += 1
+        slot += _1
         if slot == room:
-            slot = 0
+            slot = _0
 
 
 @njit(inline="always")
@@ -221,17 +230,27 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 
 @njit
-def fetch_hashed(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near."""
-    flat = meta.reshape(-1)
-    for i in range(start, end):
-        hashed = mix(keys[i])
-        tags[i - start] = hashed
-        _fetch_row(flat, np.int64(hashed >> shift) * META)
-    for i in range(start, end):
-        hashed = tags[i - start]
-        bin = np.int64(hashed >> shift)
-        _fetch_row(words, (meta[bin, FIRST] + place(hashed, meta[bin, ROOM])) * stride)
+def fetch_hashed(
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, tags: Any, counting: Any
+) -> None:
+    """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
+    records of each bin on the way, if that is wanted: its entry in meta is at hand."""
+    bins, wide = meta.shape[0], np.uint64(stride)
+    for j in range(count):
+        tags[j] = mix(keys[np.uint64(start + j)])
+    if bins > _NEAR:
+        flat = meta.T.reshape(-1)
+        for j in range(count):
+            bin = np.int64(tags[j] >> shift)
+            _fetch_row(flat, FIRST * bins + bin)
+            _fetch_row(flat, ROOM * bins + bin)
+    for j in range(count):
+        hashed = tags[j]
+        bin = hashed >> shift
+        row = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
+        _fetch_row(words, np.int64(row * wide))
+        if counting:
+            meta[bin, RECORDS] += 1
 
 
 @njit
@@ -260,14 +279,18 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
 
 
 @njit
-def fetch_dense(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, end: Any, tags: Any) -> None:
-    """The same where a key is its own place: bin = key mod bins, position = key div bins."""
-    mask = np.uint64(meta.shape[0] - 1)
-    flat = meta.reshape(-1)
-    for i in range(start, end):
-        _fetch_row(flat, np.int64(keys[i] & mask) * META)
-    for i in range(start, end):
-        _fetch_row(words, (meta[np.int64(keys[i] & mask), FIRST] + np.int64(keys[i] >> shift)) * stride)
+def fetch_dense(
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any
+) -> None:
+    """The same where a key is its own place: bin = key mod bins, position = key div bins. The rows are known here."""
+    mask, wide = np.uint64(meta.shape[0] - 1), np.uint64(stride)
+    for j in range(count):
+        key = keys[np.uint64(start + j)]
+        bin = key & mask
+        row = np.uint64(meta[bin, FIRST]) + (key >> shift)
+        rows[j] = row
+        _fetch_row(words, np.int64(row * wide))
+        meta[bin, RECORDS] += 1
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
@@ -293,7 +316,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many."""
     found = 0
@@ -360,7 +383,7 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
-@njit("int64(uint64[::1], int32[:,::1], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 

@@ -36,10 +36,10 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     outputs = [f"_o{i}" for i in range(len(fold.output))]
     given = ["_entries", "_words", "_meta", "_ctl", "_stride", "_shift", "time", "_keys", "_signed", *values, *outputs]
     body = [
+        "_i = np.uint64(_start + _j)",
         "_ctl[_df_AT] = _i",
         *_find(fold, dense),
-        "_meta[_bin, _df_RECORDS] += 1",
-        "state = _entries[_row]",
+        "state = _entries[np.uint64(_row)]",
         "key = _signed[_i]",
         *_value(values, alone),
         *(["later.key = _keys[_i]"] if "later" in fold.parameters else []),
@@ -50,16 +50,16 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
         "@njit(cache=True)",
         f"def _drive({', '.join(given)}):",
         "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
-        "    _count, _n = 0, _keys.size",
+        "    _count = np.uint64(0)",
         *_emitters(fold),
-        "    for _start in range(0, _n, _df_BLOCK):",
-        "        _end = min(_n, _start + _df_BLOCK)",
+        "    for _start in range(0, _keys.size, _df_BLOCK):",
+        "        _size = min(_keys.size - _start, _df_BLOCK)",
         *(f"        {line}" for line in _block(fold, dense)),
-        "        for _i in range(_start, _end):",
+        "        for _j in range(_size):",
         *(f"            {line}" for line in body),
         *(["    _emitted = emit.words[:emit.used]"] if "emit" in fold.parameters else []),
         *(["    _later = later.words[:later.used]"] if "later" in fold.parameters else []),
-        "    return _count, _emitted, _later",
+        "    return np.int64(_count), _emitted, _later",
     ]
     return "\n".join(lines) + "\n"
 
@@ -92,8 +92,8 @@ def _call(fold: Fold, outputs: list[str]) -> list[str]:
     alone = fold.returns == "value"
     stores = [f"{output}[_count] = _result{'' if alone else f'[{i}]'}" for i, output in enumerate(outputs)]
     if not fold.optional:
-        return [f"_result = {call}", *stores, "_count += 1"]
-    inside = [f"    {line}" for line in ("_result = _df_certain(_given)", *stores, "_count += 1")]
+        return [f"_result = {call}", *stores, "_count += np.uint64(1)"]
+    inside = [f"    {line}" for line in ("_result = _df_certain(_given)", *stores, "_count += np.uint64(1)")]
     return [f"_given = {call}", "if _given is not None:", *inside]
 
 
@@ -108,30 +108,32 @@ def _forget(fold: Fold, dense: bool) -> list[str]:
 def _block(fold: Fold, dense: bool) -> list[str]:
     """What is done for a block of records at once."""
     if dense:
-        return ["_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
-    lines = ["_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _end, _tags)"]
+        return ["_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _size, _rows)"]
+    lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _size, _tags, {fold.create})"]
     if fold.forget is None:
-        lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _end - _start, _rows):")
-        make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _end - _start, _rows)"
+        lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _size, _rows):")
+        make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _size, _rows)"
         missing = [f"if not {make}:", "    return _df_FULL, _emitted, _later"] if fold.create else ["pass"]
         lines += [f"    {line}" for line in missing]
     return lines
 
 
 def _find(fold: Fold, dense: bool) -> list[str]:
-    """Where a record's state is. A fold that forgets moves rows, so there each is looked for when its turn comes."""
+    """Where a record's state is. A fold that forgets moves rows, so there each is looked for when its turn comes.
+
+    Where a record without state is passed over, it is counted here: it has not been applied.
+    """
     if dense:
-        return [
-            "_key = _keys[_i]",
-            "_bin = np.int64(_key & np.uint64(_meta.shape[0] - 1))",
-            "_row = _meta[_bin, _df_FIRST] + np.int64(_key >> _shift)",
-        ]
-    lines = ["_hashed = _tags[_i - _start]", "_bin = np.int64(_hashed >> _shift)"]
+        return ["_row = _rows[_j]"]
+    bin = ["_hashed = _tags[_j]", "_bin = np.int64(_hashed >> _shift)"]
     if fold.forget is None:
-        lines.append("_row = _rows[_i - _start]")
-        return lines if fold.create else [*lines, "if _row < 0:", "    continue"]
-    if not fold.create:
-        find = "_df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)"
-        return [*lines, f"_row = {find}", "if _row < 0:", "    continue"]
-    make = "_df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)"
-    return [*lines, f"_row = {make}", "if _row < 0:", "    return _df_FULL, _emitted, _later"]
+        found = ["_row = _rows[_j]"]
+    elif fold.create:
+        make = "_df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)"
+        found = [*bin, f"_row = {make}", "if _row < 0:", "    return _df_FULL, _emitted, _later"]
+    else:
+        found = [*bin, "_row = _df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)"]
+    if fold.create:
+        return found
+    count = "_meta[np.uint64(_tags[_j] >> _shift), _df_RECORDS] += 1"
+    return [*found, "if _row < 0:", "    continue", count]

@@ -74,9 +74,10 @@ class Segments:
         self._counts: Array | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
-        # Read at random, like the rows: large pages here, too. 16 bytes a bin: with 2^20 bins a cache should hold it.
+        # Read at random, like the rows: large pages here, too. Each of the four numbers lies in a stretch of its own,
+        # of 4 bytes a bin, since loops need two or three of them: with 2^20 bins a cache should hold what they read.
         self._about = reserve(bins * kernels.META * 4)
-        self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META)
+        self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META, order="F")
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
         self._touched = False  # whether a thread touches memory ahead

@@ -1,6 +1,6 @@
 """Starting workers as processes, and seeing to it that they end well.
 
-- `child`: what a worker's process does from fork to exit.
+- `child`: what a worker's process does from fork to exit. `heap`: it keeps the memory that it frees.
 - `report`: what a worker tells its supervisor: results, and exceptions that can be raised again.
 - `verdict`: who is at fault when something goes wrong. Pure.
 - `process`: a worker's process as its parent sees it. `starting`: forking them. `ending`: ending them, whatever

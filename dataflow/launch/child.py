@@ -24,6 +24,7 @@ from dataflow.errors import PeerLost
 from dataflow.execute import Main
 from dataflow.groups import unwrap
 from dataflow.launch import report
+from dataflow.launch.heap import keep_freed_memory
 from dataflow.worker import Worker
 
 _LENGTH = struct.Struct("<Q")
@@ -75,6 +76,7 @@ def _settle_in(assignment: Assignment) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != assignment.parent:  # it ended before we asked to be told
         os._exit(1)
+    keep_freed_memory()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(assignment.stdout, 1)
