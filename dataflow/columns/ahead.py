@@ -23,10 +23,10 @@ from numba.extending import intrinsic
 from dataflow.columns.batch import Array
 
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
-LEAST, MOST = 4 << 20, 64 << 20  # bytes that are kept ready: an eighth of what was given out, within these
+LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
 _STEP = 4096  # bytes: a page of the smallest kind
 _REST = 1000  # microseconds between two looks
-_NICE = 10  # who computes goes first
+_NICE = 5  # who computes goes first
 
 STOP, READY = 0, 1  # entries of the thread's own array: whether to end, and how many bytes are ready or given out
 
@@ -80,7 +80,7 @@ def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: An
         out = _read(given, 0) * unit
         if own[READY] < out:
             own[READY] = out // _STEP * _STEP + _STEP  # the page that is being filled is there, or soon will be
-        if own[READY] + _STEP <= min(size, out + max(least, min(most, out // 8))):
+        if own[READY] + _STEP <= min(size, out + max(least, min(most, out // 4))):
             _touch(base + own[READY])
             own[READY] += _STEP
         elif once:

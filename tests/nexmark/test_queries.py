@@ -12,7 +12,7 @@ from dataflow.testing import simulate
 from nexmark import oracle
 from nexmark.config import SECOND, Config
 from nexmark.hottest import pane_of
-from nexmark.running import Plan, main
+from nexmark.running import Job, Plan, Result, main, readable
 from nexmark.vocabulary import dictionary
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import answer, columns, options_of, plain, random_plan, random_updates, rows_of
@@ -63,6 +63,34 @@ def test_slides_are_cut_into_panes_where_times_are_fine(seed: int) -> None:
     assert pane_of(windows["window"], windows["slide"], grid) < SECOND
     plan = replace(plan, updates=random_updates(random.Random(seed), plan, 2, 60))
     assert rows_of(simulate(main, plan, None, plain(plan), workers=2, seed=seed)) == answer(plan, windows)
+
+
+async def late(worker: dataflow.Worker, plan: Plan, seed: int) -> Result:
+    """As a worker that is late: several epochs are sent at the time of the first, and not those of other workers."""
+    source, chance = plan.source(), random.Random(f"{seed} {worker.index}")
+    job = Job(worker, plan, source.grid, plain(plan), early=True)
+    job.configure(plan.updates if worker.index == 0 else ())
+    number = 0
+    while number < source.epochs:
+        job.advance_to(source.time(number))
+        together = range(number, min(source.epochs, number + chance.choice([1, 1, 4, 9])))
+        for each in together:
+            job.send(source.share(each, worker.index, worker.peers))
+        number = together.stop
+        await worker.room()
+    job.close()
+    await job.probe.wait_done()
+    return Result(plan.events, job.rows, 0, 0, 0, 0, [row for batch in job.kept for row in readable(batch).rows()])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_workers_that_are_late_by_different_amounts(query: str) -> None:
+    """A bid may so come at an earlier time than its auction, from another worker."""
+    for seed in range(3):
+        config = Config(seed=seed, rate=1000, in_flight=5, auctions=10, bids=40)
+        plan = Plan(query, config, events=1000, bins=8, batch=10, keep=True)
+        plan = replace(plan, updates=random_updates(random.Random(seed), plan, 2, 10))
+        assert rows_of(simulate(late, plan, seed, workers=2, seed=seed)) == answer(plan, {}), f"seed {seed}"
 
 
 def in_words(events: dict[str, list[Row]]) -> dict[str, list[Row]]:
