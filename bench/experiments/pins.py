@@ -28,7 +28,7 @@ PEERS, BINS, SHIFT, KEYS, BATCH = 2, 4096, 52, 1_000_000, 1 << 16
 def pins(run: Run) -> None:
     rounds = 20 if run.quick else 200
     rng = np.random.default_rng(1)
-    owners = (np.arange(BINS) % PEERS).astype(np.uint32)
+    owners = (np.arange(BINS) % PEERS).astype(np.uint16)
     for z in run.each("skew", [0.0, 0.85]):
         keys = sample(zipf(KEYS, z), BATCH, rng).astype(np.int64)
         batch = Columns({"key": keys, "value": keys})

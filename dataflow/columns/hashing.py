@@ -16,7 +16,7 @@ from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column, Columns
 
 WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
-_OUT, _OWNERS, _COUNTS = types.uint64[::1], types.uint32[::1], types.int64[::1]
+_OUT, _OWNERS, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -69,7 +69,13 @@ def unmix_all(hashes: Any, keys: Any) -> None:
 
 @njit
 def _group(to: Any, order: Any, ends: Any) -> None:
-    """The rows in the order of their owners, and where each owner's end. `ends` has how many rows each owner gets."""
+    """The rows in the order of their owners, and where each owner's end. `ends` comes with zeros.
+
+    They are counted here, and not where owners are looked up: a count that waits for a cache miss to know its address
+    keeps the next look-up waiting as well.
+    """
+    for i in range(to.size):
+        ends[to[i]] += 1
     start = 0
     for owner in range(ends.size):
         count = ends[owner]
@@ -83,20 +89,18 @@ def _group(to: Any, order: Any, ends: Any) -> None:
 @njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
 def route_hashed(keys: Any, shift: Any, owners: Any, order: Any, ends: Any) -> None:
     """Rows by the owner of their key's bin: the rows in the order of their owners, and where each owner's end."""
-    to = np.empty(keys.size, np.uint32)
+    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         to[i] = owners[mix(keys[i]) >> shift]
-        ends[to[i]] += 1
     _group(to, order, ends)
 
 
 @njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
 def route_dense(keys: Any, mask: Any, owners: Any, order: Any, ends: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
-    to = np.empty(keys.size, np.uint32)
+    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         to[i] = owners[keys[i] & mask]
-        ends[to[i]] += 1
     _group(to, order, ends)
 
 
@@ -123,7 +127,7 @@ def route_apart(
 ) -> None:
     """The same; a key in `slots` has for its owner `peers` and the one that is named there."""
     mask = np.uint64(slots.size - 1)
-    to = np.empty(keys.size, np.uint32)
+    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         hashed = mix(keys[i])
         owner = workers[keys[i] & by] if dense else workers[hashed >> by]
@@ -134,17 +138,15 @@ def route_apart(
                 break
             slot = (slot + np.uint64(1)) & mask
         to[i] = owner
-        ends[owner] += 1
     _group(to, order, ends)
 
 
 @njit(types.void(WORDS, types.uint64, _COUNTS, _COUNTS), cache=True)
 def route_modulo(keys: Any, peers: Any, order: Any, ends: Any) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
-    to = np.empty(keys.size, np.uint32)
+    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         to[i] = ((mix(keys[i]) >> np.uint64(32)) * peers) >> np.uint64(32)
-        ends[to[i]] += 1
     _group(to, order, ends)
 
 

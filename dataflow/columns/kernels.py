@@ -25,7 +25,7 @@ from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
-GIVEN, LIMIT, AT, FREE = 0, 1, 2, 3  # entries of ctl; AT: the record that is being applied
+GIVEN, LIMIT, AT, BLOCKS, FREE = 0, 1, 2, 3, 4  # entries of ctl; AT: the record that is being applied
 SIZES = 72  # sizes of segments: 4, 6, 8, 12, 16, 24, ...
 CTL = FREE + SIZES
 FULL = -2  # what kernels return when the array of words has no room left
@@ -33,10 +33,12 @@ FULL = -2  # what kernels return when the array of words has no room left
 TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
-_0, _1 = np.uint64(0), np.uint64(1)
+_0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
 _WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
 BLOCK = 64  # rows that are fetched from memory together
 _NEAR = 1 << 14  # bins whose numbers are near anyway
+_COUNTED = 1 << 16  # bins whose records are all counted
+_ONE_IN = 7  # blocks, where there are more bins, stands for the others; odd, since inputs may take turns
 
 
 def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
@@ -230,11 +232,28 @@ def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
 
 
 @njit
+def weight_of(meta: Any, ctl: Any) -> Any:
+    """What a record of the next block counts for. With very many bins each count costs a cache miss, so some blocks
+    stand for the others there."""
+    if meta.shape[0] <= _COUNTED:
+        return 1
+    ctl[BLOCKS] += 1
+    return _ONE_IN if ctl[BLOCKS] % _ONE_IN == 0 else 0
+
+
+@njit
+def _count_block(meta: Any, tags: Any, shift: Any, count: Any, weight: Any) -> None:
+    if weight:
+        for j in range(count):
+            meta[tags[j] >> shift, RECORDS] += weight
+
+
+@njit
 def fetch_hashed(
-    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, tags: Any, counting: Any
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, tags: Any, weight: Any
 ) -> None:
     """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
-    records of each bin on the way, if that is wanted: its entry in meta is at hand."""
+    records of each bin on the way."""
     bins, wide = meta.shape[0], np.uint64(stride)
     for j in range(count):
         tags[j] = mix(keys[np.uint64(start + j)])
@@ -249,8 +268,7 @@ def fetch_hashed(
         bin = hashed >> shift
         row = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
         _fetch_row(words, np.int64(row * wide))
-        if counting:
-            meta[bin, RECORDS] += 1
+    _count_block(meta, tags, shift, count, weight)
 
 
 @njit
@@ -280,17 +298,22 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
 
 @njit
 def fetch_dense(
-    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any, weight: Any
 ) -> None:
     """The same where a key is its own place: bin = key mod bins, position = key div bins. The rows are known here."""
     mask, wide = np.uint64(meta.shape[0] - 1), np.uint64(stride)
+    if meta.shape[0] > _NEAR:
+        flat = meta.T.reshape(-1)
+        for j in range(count):
+            _fetch_row(flat, np.int64(keys[np.uint64(start + j)] & mask))
     for j in range(count):
         key = keys[np.uint64(start + j)]
-        bin = key & mask
-        row = np.uint64(meta[bin, FIRST]) + (key >> shift)
+        row = np.uint64(meta[key & mask, FIRST]) + (key >> shift)
         rows[j] = row
         _fetch_row(words, np.int64(row * wide))
-        meta[bin, RECORDS] += 1
+    if weight:
+        for j in range(count):
+            meta[keys[np.uint64(start + j)] & mask, RECORDS] += weight
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
@@ -342,8 +365,18 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
             remove(words, meta, stride, bin, row)
 
 
+@njit("void(uint64[::1], uint64, boolean)", cache=True)
+def mark_made(made: Any, bin: Any, is_made: Any) -> None:
+    """Notes whether a bin has a segment: a bit of `made`."""
+    bit = _1 << (bin & _63)
+    if is_made:
+        made[bin >> _6] |= bit
+    else:
+        made[bin >> _6] &= ~bit
+
+
 @njit(
-    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint8[::1]),
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint64[::1]),
     cache=True,
 )
 def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
@@ -352,9 +385,9 @@ def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: 
     for i in range(keys.size):
         if keys[i] >= domain:
             return i
-        bin = np.int64(keys[i] & mask)
-        if not made[bin]:  # a byte per bin stays in the cache, where meta would not
-            made[bin] = 1
+        bin = keys[i] & mask
+        if not made[bin >> _6] & (_1 << (bin & _63)):  # a bit per bin stays in the cache, where meta would not
+            mark_made(made, bin, True)
             number = size_for(each)
             first = allocate(words, ctl, stride, number, True)
             if first < 0:

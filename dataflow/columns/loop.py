@@ -17,6 +17,7 @@ from dataflow.columns.kernels import (
     AT as _df_AT, BLOCK as _df_BLOCK, FIRST as _df_FIRST, FULL as _df_FULL, RECORDS as _df_RECORDS, TOP as _df_TOP,
     fetch_dense as _df_fetch_dense, fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
     find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
+    weight_of as _df_weight_of,
 )
 """
 _FIRST_ROWS = 1024  # words that emitters begin with
@@ -107,9 +108,10 @@ def _forget(fold: Fold, dense: bool) -> list[str]:
 
 def _block(fold: Fold, dense: bool) -> list[str]:
     """What is done for a block of records at once."""
+    weight = "_df_weight_of(_meta, _ctl)" if fold.create else "0"
     if dense:
-        return ["_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _size, _rows)"]
-    lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _size, _tags, {fold.create})"]
+        return [f"_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _size, _rows, {weight})"]
+    lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _size, _tags, {weight})"]
     if fold.forget is None:
         lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _size, _rows):")
         make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _size, _rows)"

@@ -75,7 +75,7 @@ class Segments:
         self._mapped = reserve(reserved)
         self.words: Array = np.frombuffer(self._mapped, np.uint64)
         # Read at random, like the rows: large pages here, too. Each of the four numbers lies in a stretch of its own,
-        # of 4 bytes a bin, since loops need two or three of them: with 2^20 bins a cache should hold what they read.
+        # 4 bytes a bin, since loops need two or three of them: with 2^20 bins a cache should hold what they read.
         self._about = reserve(bins * kernels.META * 4)
         self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META, order="F")
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)

@@ -167,15 +167,15 @@ class DenseTable(Table):
         self.domain = domain
         self.shift = bins.bit_length() - 1
         self._each = -(-domain // bins)  # keys of a bin
-        self._made: Array = np.zeros(bins, np.uint8)  # invariant: which bins have a segment
+        self._made: Array = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
 
     def departed(self, bin: int) -> None:
         super().departed(bin)
-        self._made[bin] = 0
+        kernels.mark_made(self._made, bin, False)
 
     def arrived(self, bin: int) -> None:
         super().arrived(bin)
-        self._made[bin] = 1
+        kernels.mark_made(self._made, bin, True)
 
     def check(self, keys: Array) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""

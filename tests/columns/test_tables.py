@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from dataflow.columns import kernels
+from dataflow.columns.driver import Driver
+from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
 from dataflow.columns.segments import OutOfMemory, Segments
 from dataflow.columns.table import Dense, DenseTable, HashTable, Table, make_table
@@ -283,3 +285,28 @@ def test_what_is_no_integer_is_no_key() -> None:
     for column, held in ((np.array([1.0]), "float64"), (np.array([1j]), "complex128")):
         with pytest.raises(TypeError, match=f"column 'k' cannot be a key: it holds {held}, and keys of columns are"):
             as_words(column, "k")
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("bins", [1 << 16, 1 << 17])
+def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_for_all(bins: int, dense: bool) -> None:
+    @fold(state={"n": "i8"}, output={"n": "i8"})
+    def add(key, value, state):  # type: ignore[no-untyped-def]
+        state.n += value
+        return state.n
+
+    table = make_table(bins, add.state, Dense(1 << 20) if dense else None)
+    driver = Driver(add, ("value",), table, True)
+    size, batches = kernels.BLOCK * 3 - 1, 7 * 5  # two blocks and most of a third: batches need not be whole blocks
+    keys = np.random.default_rng(1).integers(0, 1 << 20, (batches, size), dtype=np.uint64)
+    for batch in keys:
+        if isinstance(table, DenseTable):
+            table.check(batch)
+        driver.apply(0, batch, [np.ones(size, np.int64)])
+    counted = table.meta[:, kernels.RECORDS]
+    exact = np.bincount(table.bins_of(keys.reshape(-1)), minlength=bins)
+    if bins == 1 << 16:
+        assert np.array_equal(counted, exact)
+    else:
+        assert counted.sum() == keys.size  # 105 blocks, a seventh of each kind
+        assert not counted[exact == 0].any()
