@@ -12,23 +12,22 @@ AUCTION = {
     "date_time": "i8", "expires": "i8", "reserve": "i8", "category": "i8", "seller": "i8",
     "price": "i8", "event": "i8", "sold": "b1", "closed": "b1",
 }  # fmt: skip
-EARLY = {"price": "i8", "bid_time": "i8", "event": "i8"}  # of a bid that waits for its auction; event -1: closes it
 CLOSED = {"auction": "i8", "category": "i8", "seller": "i8", "expires": "i8", "price": "i8"}
 
 
-@fold(state=AUCTION, output=CLOSED, pending=EARLY)
+@fold(state=AUCTION, output=CLOSED)
 def open_auction(value: Any, state: Any, later: Any, emit: Any) -> Any:
     state.date_time = value.date_time
     state.expires = value.expires
     state.reserve = value.reserve
     state.category = value.category
     state.seller = value.seller
-    later.at(value.close_at, 0, 0, -1)
+    later.at(value.close_at)
 
 
-@fold(state=AUCTION, output=CLOSED, create=False, early="at")
+@fold(state=AUCTION, output=CLOSED, create=False)
 def best_bid(value: Any, state: Any, emit: Any) -> Any:
-    if value.price < state.reserve or value.bid_time < state.date_time or value.bid_time >= state.expires:
+    if value.price < state.reserve or value.date_time < state.date_time or value.date_time >= state.expires:
         return
     if state.sold and (value.price < state.price or (value.price == state.price and value.event > state.event)):
         return
@@ -37,17 +36,8 @@ def best_bid(value: Any, state: Any, emit: Any) -> Any:
     state.sold = True
 
 
-@fold(state=AUCTION, output=CLOSED, pending=EARLY, create=False, forget="closed")
-def close_auction(key: Any, value: Any, state: Any) -> Any:
-    if value.event >= 0:  # a bid that came before its auction did: as in `best_bid`
-        if value.price < state.reserve or value.bid_time < state.date_time or value.bid_time >= state.expires:
-            return None
-        if state.sold and (value.price < state.price or (value.price == state.price and value.event > state.event)):
-            return None
-        state.price = value.price
-        state.event = value.event
-        state.sold = True
-        return None
+@fold(state=AUCTION, output=CLOSED, create=False, forget="closed")
+def close_auction(key: Any, state: Any) -> Any:
     state.closed = True
     if state.sold:
         return key, state.category, state.seller, state.expires, state.price

@@ -35,11 +35,10 @@ class Options:
     q5_slide: int = SECOND
     q7_window: int = 10 * SECOND
     q8_window: int = 12 * 3600 * SECOND
-    early: bool = False  # whether records are sent before their times: when a run is late, epochs are sent together
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name != "early" and value < 1:
+            if value < 1:
                 raise ValueError(f"{name} must be a positive number of nanoseconds, not {value}")
         if self.q5_window % self.q5_slide:
             raise ValueError(f"the window of q5 must be a multiple of its slide: {self.q5_window} and {self.q5_slide}")
@@ -85,18 +84,11 @@ def q3(events: Events, ops: Operators, options: Options) -> Stream[Any]:
 
 def closed_auctions(events: Events, ops: Operators, options: Options) -> Stream[Any]:
     """Every auction that was sold, when it closes, with its price."""
-    grid = options.grid
-
-    def dated(bids: Columns) -> Any:
-        at = {"at": bids["date_time"] // grid * grid} if options.early else {}
-        return {"auction": bids["auction"], "price": bids["price"], "bid_time": bids["date_time"],
-                "event": bids["event"], **at}  # fmt: skip
-
     auctions = events["auction"].columns.with_columns(lambda a: {"close_at": up(a["expires"], options.grid)})
     return ops.binary(
-        auctions, events["bid"].columns.map(dated),
+        auctions, events["bid"],
         key="id", value=["date_time", "expires", "reserve", "category", "seller", "close_at"], fold=folds.open_auction,
-        right_key="auction", right_value=[*folds.EARLY, *(["at"] if options.early else [])], right_fold=folds.best_bid,
+        right_key="auction", right_value=["price", "date_time", "event"], right_fold=folds.best_bid,
         due=folds.close_auction, name="closed auctions",
     )  # fmt: skip
 

@@ -70,18 +70,10 @@ class Result:
 
 
 class Job:
-    """A query on one worker, with its inputs. `ops(configuration)` makes the operators, for tests that want others.
-
-    `early`: events may be sent at earlier times of the grid than their own.
-    """
+    """A query on one worker, with its inputs. `ops(configuration)` makes the operators, for tests that want others."""
 
     def __init__(
-        self,
-        worker: dataflow.Worker,
-        plan: Plan,
-        grid: int,
-        ops: Callable[[Any], Any] | None = None,
-        early: bool = False,
+        self, worker: dataflow.Worker, plan: Plan, grid: int, ops: Callable[[Any], Any] | None = None
     ) -> None:
         self.worker = worker
         self.plan = plan
@@ -96,7 +88,7 @@ class Job:
             self.inputs = {kind: handle for kind, (handle, _) in made.items()}
             self.operators = ops(configuration) if ops is not None else operators(plan, configuration)
             streams = {kind: stream for kind, (_, stream) in made.items()}
-            results = QUERIES[plan.query](streams, self.operators, Options(grid=grid, early=early, **plan.windows))
+            results = QUERIES[plan.query](streams, self.operators, Options(grid=grid, **plan.windows))
             self.results = results.inspect_batch(self._take)
             self.probe = self.results.probe()
         self._advanced = [*self.inputs.values(), self.control]
@@ -106,12 +98,12 @@ class Job:
         if self._keeps:
             self.kept.append(batch)
 
-    def send(self, events: Mapping[str, Any]) -> None:
-        """Sends the columns of each kind that the query reads."""
+    def send(self, events: Mapping[str, Any], at: int | None = None) -> None:
+        """Sends the columns of each kind that the query reads, at the time of its inputs or at a later one."""
         for kind, columns in events.items():
             length = len(next(iter(columns.values())))
             if length:
-                self.inputs[kind].send(Columns.trusted(dict(columns), length))
+                self.inputs[kind].send(Columns.trusted(dict(columns), length), at)
 
     def configure(self, updates: Sequence[tuple[int, Any]]) -> None:
         """Says all that there will ever be to say about where bins are: records then never wait to know."""

@@ -46,7 +46,6 @@ class Fold:
     forget: str | None
     create: bool
     compiled: bool
-    early: str | None = None  # the value column that says when a record is to happen
     parameters: tuple[str, ...] = field(init=False)
     returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
     optional: bool = field(init=False)  # whether it may return None
@@ -108,7 +107,6 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
-    early: str | None = None,
 ) -> Callable[[Callable[..., Any]], Fold]: ...
 
 
@@ -123,7 +121,6 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
-    early: str | None = None,
 ) -> Fold: ...
 
 
@@ -137,16 +134,12 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
-    early: str | None = None,
 ) -> Any:
     """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
 
     `values`: the types of value columns that are not int64. `pending`: the columns of records that `later` post-dates.
     `forget`: a field of the state; a key for which it is true after the fold is forgotten. `create=False`: records of
-    keys that have no state are passed over; but if `early` names a value column with the time at which a record is to
-    happen, one that comes before that time is put off until then, and given to the fold of post-dated records with its
-    other values: what it belongs to may have come by then. `compiled=False` runs the function as it stands, for
-    debugging.
+    keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
     """
     if function is None:
         return functools.partial(
@@ -158,7 +151,6 @@ def fold(
             forget=forget,
             create=create,
             compiled=compiled,
-            early=early,
         )
     if not inspect.isfunction(function):
         raise FoldError(f"a fold is a plain function, not {function!r}")
@@ -174,7 +166,6 @@ def fold(
             forget,
             create,
             compiled,
-            early,
         )
     except TypeError as error:
         raise FoldError(f"{function.__name__}: {error}") from None

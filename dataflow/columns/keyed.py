@@ -5,7 +5,7 @@ Native operators and Megaphone's S are two hosts of this: it knows nothing of wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,6 @@ class Side:
         return (self.value,) if isinstance(self.value, str) else tuple(self.value)
 
     @property
-    def waits(self) -> str:
-        """The value column that says when a record is to happen, if the fold asks for it and the operator names it."""
-        return self.fold.early if self.fold.early in self.names else ""
-
-    @property
     def alone(self) -> bool:
         """Whether the fold's `value` is the one column itself."""
         return isinstance(self.value, str)
@@ -63,8 +58,6 @@ class Keyed(WithPending):
         pending = next((fold.pending for fold in folds if "later" in fold.parameters), {})
         posts = any("later" in fold.parameters for fold in folds)
         self.pending = Pending(bins, pending) if posts else None
-        for side in sides:
-            _check_early(side, pending)
         self._drivers = [Driver(side.fold, side.names or None, self.table, side.alone) for side in sides]
         self._due: Driver | None = None
         if due is not None and posts:
@@ -92,23 +85,7 @@ class Keyed(WithPending):
         side, driver = self.sides[port], self._drivers[port]
         keys = as_words(batch[side.key], side.key)
         values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, driver.kinds, strict=True)]
-        if side.waits and int(values[side.names.index(side.waits)].max()) > time:
-            self._put_off_early(side, time, keys, values)
         return self._run(driver, time, keys, values)
-
-    def _put_off_early(self, side: Side, time: int, keys: Array, values: list[Array]) -> None:
-        """Records that come before their own times and find no state wait for these."""
-        assert self.pending is not None
-        place = side.names.index(side.waits)
-        early = np.flatnonzero(values[place] > time)
-        missing = early[self.table.find(keys[early]) < 0]
-        if not len(missing):
-            return
-        rows = np.empty((len(missing), self.pending.stride), np.uint64)
-        rows[:, 0], rows[:, 1] = values[place][missing].view(np.uint64), keys[missing]
-        for i, value in enumerate(value for number, value in enumerate(values) if number != place):
-            rows[:, 2 + i] = value[missing].view(np.uint64)
-        self.pending.add(rows.reshape(-1), self.table.bins_of(np.ascontiguousarray(keys[missing])))
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
@@ -167,16 +144,6 @@ class Keyed(WithPending):
                 f"{say.get(column.dtype.kind, 'make it a number')}"
             )
         return np.require(column, kind, ["C", "A"])
-
-
-def _check_early(side: Side, pending: Mapping[str, Any]) -> None:
-    """What waits is presented as a post-dated record: it must look like one."""
-    others = [name for name in side.names if name != side.waits]
-    if side.waits and (side.fold.create or others != list(pending)):
-        raise FoldError(
-            f"{side.fold.name} has records wait for their time: it needs create=False, and value columns besides "
-            f"{side.waits!r} that are those of post-dated records, {', '.join(pending) or 'none'}"
-        )
 
 
 def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:

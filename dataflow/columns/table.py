@@ -72,10 +72,6 @@ class Table(Part, ABC):
         """The row of each key, made if need be. Good until the next call that may make rows."""
 
     @abstractmethod
-    def find(self, keys: Array) -> Array:
-        """The row of each key, -1 for those that have none."""
-
-    @abstractmethod
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         """The row of one key; whether there is one."""
 
@@ -121,11 +117,6 @@ class HashTable(Table):
         rows = np.empty(len(keys), np.int64)
         if kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
             raise self.full()
-        return rows
-
-    def find(self, keys: Array) -> Array:
-        rows = np.empty(len(keys), np.int64)
-        kernels.find_rows(self.words, self.meta, self.stride, self.shift, keys, rows)
         return rows
 
     def locate(self, key: Array, row: Array, create: bool) -> bool:
@@ -198,9 +189,6 @@ class DenseTable(Table):
         np.add.at(self.meta[:, kernels.RECORDS], bins, 1)
         rows: Array = self.meta[bins, kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
         return rows
-
-    def find(self, keys: Array) -> Array:
-        return self.rows(keys)
 
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         row[:] = self.rows(key)
