@@ -9,6 +9,9 @@ one connection (see `handshake`), so a frame that was garbled, truncated, replay
 does not know the secret is recognised before its header is looked at. The body is not part of it: TLS is for that.
 Lengths are checked against limits before anything of that size is allocated.
 
+Between workers of one host a large body may lie in memory that they share (see `arena`). Such a frame begins with
+another magic number, its header with the place of the body (8), and nothing follows it.
+
 The decoder never copies a body: the reader asks where the next bytes should go (`buffer`), puts them there and says how
 many there were (`received`). A body that is large gets a buffer of its own, which then belongs to whoever takes the
 frame.
@@ -19,17 +22,23 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dataflow.comm.pool import BufferPool
 from dataflow.errors import ProtocolError
 
 MAGIC = b"MdF1"
+SHARED = b"MdS1"  # of a frame whose body lies in shared memory
 _PREFIX = struct.Struct("<4sIQ")
 _CHECKSUM = 12
 PREFIX_SIZE = _PREFIX.size + _CHECKSUM
 _NUMBER = struct.Struct("<Q")
 _CHUNK = 1 << 16
+
+
+Borrow = Callable[[int, int], memoryview]
+"""(start, size): that part of the peer's shared memory; ValueError if there is none."""
 
 
 class FrameError(ProtocolError):
@@ -74,10 +83,12 @@ class FrameEncoder:
         self._limits = limits or Limits()
         self._number = 0
 
-    def encode(self, header: bytes, body: int = 0) -> bytes:
-        """The prefix and header of the next frame, to be followed by `body` bytes."""
+    def encode(self, header: bytes, body: int = 0, at: int | None = None) -> bytes:
+        """The prefix and header of the next frame, to be followed by `body` bytes, unless they lie in shared memory."""
+        if at is not None:
+            header = _NUMBER.pack(at) + header
         self._limits.check(len(header), body)
-        prefix = _PREFIX.pack(MAGIC, len(header), body)
+        prefix = _PREFIX.pack(MAGIC if at is None else SHARED, len(header), body)
         sealed = prefix + self._seal.checksum(self._number, prefix, header) + header
         self._number += 1
         return sealed
@@ -94,9 +105,11 @@ class Frame:
 class FrameDecoder:
     """Cuts the bytes of one direction of one connection into frames."""
 
-    def __init__(self, key: bytes, limits: Limits | None = None) -> None:
+    def __init__(self, key: bytes, limits: Limits | None = None, borrow: Borrow | None = None) -> None:
+        """`borrow` finds bodies in memory that is shared with the peer; without it there is none."""
         self._seal = _Seal(key)
         self._limits = limits or Limits()
+        self._borrow = borrow
         self._number = 0
         self._pool = BufferPool()
         self._frames: deque[Frame] = deque()
@@ -147,7 +160,8 @@ class FrameDecoder:
         if self._end < middle:
             return False
         magic, header_size, body_size = _PREFIX.unpack_from(small, start)
-        if magic != MAGIC:
+        shared = magic == SHARED and self._borrow is not None
+        if magic != MAGIC and not shared:
             raise FrameError("these are not frames: the peer speaks another protocol, or the bytes are garbled")
         self._limits.check(header_size, body_size)
         if self._end < middle + header_size:
@@ -159,8 +173,20 @@ class FrameDecoder:
             raise FrameError(f"frame {self._number} is garbled, replayed, or not from whom it seems to be")
         self._number += 1
         self._start = middle + header_size
-        self._begin_body(header, body_size)
+        if shared:
+            self._frames.append(self._find_body(header, body_size))
+        else:
+            self._begin_body(header, body_size)
         return True
+
+    def _find_body(self, header: bytes, size: int) -> Frame:
+        """The body is there already."""
+        assert self._borrow is not None
+        try:
+            (start,) = _NUMBER.unpack_from(header)
+            return Frame(header[_NUMBER.size :], self._borrow(start, size))
+        except (ValueError, struct.error) as error:
+            raise FrameError(f"frame {self._number - 1} has its body where there is none: {error}") from None
 
     def _begin_body(self, header: bytes, size: int) -> None:
         """Gives the body a buffer of its own and moves into it what has arrived already."""

@@ -9,30 +9,47 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import trio
 
+from dataflow.comm.arena import LARGE, Arena
 from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, Limits
 from dataflow.comm.handshake import Keys
-from dataflow.comm.messages import AnyMessage, Data, Goodbye
+from dataflow.comm.messages import AnyMessage, Data, Goodbye, Returned
 from dataflow.comm.pipes import Piece, Pipe
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import PeerLost
 from dataflow.signal import Signal
 
+_ME = -1  # senders are not part of what is sent: whoever receives it knows from whom it is
 _FRAME = 1 << 22  # messages that weigh more than this together go in several frames
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Memory that two workers of one host share: what `mine` lends, the peer borrows, and the other way round."""
+
+    mine: Arena
+    theirs: Arena
 
 
 class Link:
     """One connection to worker `peer`."""
 
-    def __init__(self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None, shared: Shared | None = None
+    ) -> None:
+        """`shared` is memory of this worker's and of the peer's in which bodies of frames may lie."""
         self.peer = peer
         self.said_goodbye = False  # by the peer
         self.pollable = pipe.pollable
         self._pipe = pipe
         self._encoder = FrameEncoder(keys.sending, limits)
-        self._decoder = FrameDecoder(keys.receiving, limits)
+        self._shared = shared
+        self._lent: set[int] = set()  # where blocks of our memory begin that the peer refers to
+        self._returned: deque[int] = deque()  # blocks of the peer's memory that nothing here refers to any more
+        self._decoder = FrameDecoder(keys.receiving, limits, None if shared is None else self._borrow)
         self._queue: deque[AnyMessage] = deque()
         self._unsent: deque[Piece] = deque()
         self._frame_size = -1  # of the frame that was just encoded, if all that is unsent is that frame
@@ -87,12 +104,27 @@ class Link:
             message = self._queue.popleft()
             messages.append(message)
             weight += message.size if isinstance(message, Data) else 64
+        if self._returned:  # more may come while we look
+            blocks = [self._returned.popleft() for _ in range(len(self._returned))]
+            messages.append(Returned(_ME, blocks))
         header, buffers = encode_messages(messages)
         body = sum(map(len, buffers))
-        front = self._encoder.encode(header, body)
+        at = self._lend(buffers, body)
+        front = self._encoder.encode(header, body, at)
         self._unsent.append(front)
-        self._unsent.extend(buffers)
-        self._frame_size = len(front) + body
+        self._frame_size = len(front)
+        if at is None:
+            self._unsent.extend(buffers)
+            self._frame_size += body
+
+    def _lend(self, buffers: list[Piece], size: int) -> int | None:
+        """Where in shared memory a body now lies; None if it has to go with its frame."""
+        if self._shared is None or size < LARGE:
+            return None
+        at = self._shared.mine.lend(buffers, size)
+        if at is not None:
+            self._lent.add(at)
+        return at
 
     def _forget(self, sent: int) -> None:
         unsent = self._unsent
@@ -159,7 +191,20 @@ class Link:
         for message in messages:
             if type(message) is Goodbye:
                 self.said_goodbye = True
+            elif type(message) is Returned:
+                self._take_back(message.blocks)
         return messages
+
+    def _borrow(self, start: int, size: int) -> memoryview:
+        assert self._shared is not None
+        return self._shared.theirs.borrow(start, size, self._returned.append)
+
+    def _take_back(self, blocks: list[int]) -> None:
+        for block in blocks:
+            if self._shared is None or block not in self._lent:
+                raise FrameError(f"worker {self.peer} gives back shared memory that it has not got")
+            self._lent.remove(block)
+            self._shared.mine.give_back(block)
 
     async def _receive(self, decoder: FrameDecoder) -> int:
         try:

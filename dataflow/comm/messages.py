@@ -81,6 +81,14 @@ class Pressure:
 
 
 @dataclass(slots=True)
+class Returned:
+    """Nothing refers any more to these blocks of the receiver's memory (where they begin, see arena)."""
+
+    sender: int
+    blocks: list[int]
+
+
+@dataclass(slots=True)
 class Goodbye:
     """The sender has nothing more to say: an end of the connection is now no surprise."""
 
@@ -90,4 +98,4 @@ class Goodbye:
 Message: TypeAlias = Hello | Progress | Data | Dropped
 """What concerns one dataflow."""
 
-AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Goodbye
+AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Returned | Goodbye

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from dataflow.comm.link import Link
-from dataflow.comm.messages import AnyMessage, Goodbye
+from dataflow.comm.messages import AnyMessage, Goodbye, Returned
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.signal import Signal
 
@@ -144,13 +144,18 @@ class Linked:
     def _take(self, messages: list[AnyMessage]) -> None:
         if self._patience is not None:
             self._patience.arrived(perf_counter())
-        worker = self._worker
+        self._hand_over(messages)
+        self._worker.turn()
+
+    def _hand_over(self, messages: list[AnyMessage]) -> None:
+        """Gives messages to the worker, and keeps none: its operators may be done with them before its turn is over,
+        and then their memory can be used again."""
         for message in messages:
             if isinstance(message, Goodbye):
                 self._farewell.set()
-            else:
-                worker.receive(message)
-        worker.turn()
+            elif not isinstance(message, Returned):  # which concerned the link alone
+                self._worker.receive(message)
+        messages.clear()
 
     async def say_goodbye(self) -> None:
         """Tells every peer that there is nothing more to come, and waits until all have said the same.

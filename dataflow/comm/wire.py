@@ -25,6 +25,7 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
+    Returned,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.progress.broadcast import ProgressBatch
@@ -141,6 +142,7 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Consumed: lambda m, _: [5, m.size],
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
+    Returned: lambda m, _: [8, m.blocks],
 }
 
 _DECODERS: dict[int, Callable[..., AnyMessage]] = {
@@ -152,4 +154,5 @@ _DECODERS: dict[int, Callable[..., AnyMessage]] = {
     5: lambda sender, _, size: Consumed(sender, _integer(size)),
     6: lambda sender, _, on, dataflow: Pressure(sender, bool(on), _integer(dataflow)),
     7: lambda sender, _: Goodbye(sender),
+    8: lambda sender, _, blocks: Returned(sender, [_integer(block) for block in blocks]),
 }

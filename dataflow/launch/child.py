@@ -15,8 +15,9 @@ from typing import Any, TextIO
 
 import trio
 
+from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link
+from dataflow.comm.link import Link, Shared
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
@@ -156,15 +157,30 @@ def _tell(control: socket.socket, message: bytes) -> None:
         os._exit(1)
 
 
-def socket_links(index: int, sockets: dict[int, socket.socket], key: bytes) -> Connect:
-    """Links over sockets that were connected before the fork: nobody else can have them, so nothing needs proof."""
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a worker shares with the others of its host, made before they were forked: nobody else can have it."""
+
+    sockets: dict[int, socket.socket]  # one to each of them
+    key: bytes
+    arenas: dict[int, Arena]  # everybody's, its own as well
+
+    def links(self, index: int) -> dict[int, Link]:
+        """The links of worker `index` to them. Nothing needs proof."""
+        return {peer: self._link(index, peer) for peer in self.sockets}
+
+    def _link(self, index: int, peer: int) -> Link:
+        keys = Keys(direction_key(self.key, index, peer), direction_key(self.key, peer, index))
+        shared = Shared(self.arenas[index], self.arenas[peer])
+        return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
+
+
+def socket_links(index: int, neighbours: Neighbours) -> Connect:
+    """Links to workers that are all on this host."""
 
     async def connect() -> dict[int, Link]:
         await trio.lowlevel.checkpoint()
-        return {
-            peer: Link(SocketPipe(sock), Keys(direction_key(key, index, peer), direction_key(key, peer, index)), peer)
-            for peer, sock in sockets.items()
-        }
+        return neighbours.links(index)
 
     return connect
 

@@ -8,7 +8,6 @@ not that it works hard.
 from __future__ import annotations
 
 import math
-import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -18,11 +17,11 @@ from dataflow import codec
 from dataflow.comm.frames import FrameDecoder, FrameEncoder
 from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
-from dataflow.comm.pipes import Pipe, SocketPipe
+from dataflow.comm.pipes import Pipe
 from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, check_main
 from dataflow.groups import unwrap
-from dataflow.launch.child import Connect, direction_key
+from dataflow.launch.child import Connect, Neighbours
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.process import Process, Settings
@@ -41,20 +40,17 @@ def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: S
     return [results[worker] for worker in range(cluster.peers)]
 
 
-def mesh_links(cluster: Cluster) -> Callable[[int, dict[int, socket.socket], bytes], Connect]:
+def mesh_links(cluster: Cluster) -> Callable[[int, Neighbours], Connect]:
     """How a worker finds the others: those on its own host by socket pairs, the rest by TCP."""
 
-    def make(index: int, local: dict[int, socket.socket], key: bytes) -> Connect:
+    def make(index: int, neighbours: Neighbours) -> Connect:
         async def connect() -> dict[int, Link]:
             me = Identity(cluster.secret, cluster.digest, index)
             remote = {peer: cluster.address(peer) for peer in range(cluster.peers) if peer not in cluster.local}
             listen = (cluster.listen, cluster.address(index)[1])
             pipes = await connect_all(me, listen, remote, cluster.tls, cluster.wait, lambda peer: f"worker {peer}")
-            links = {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
-            for peer, sock in local.items():
-                keys = Keys(direction_key(key, index, peer), direction_key(key, peer, index))
-                links[peer] = Link(SocketPipe(sock), keys, peer)
-            return links
+            remote_links = {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
+            return remote_links | neighbours.links(index)
 
         return connect
 

@@ -8,25 +8,25 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
+from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process
 
 
 def end(processes: list[Process], grace: float) -> OSError | None:
     """Ends every process that is left, prints what they still had to print, and closes everything.
 
-    Whatever happens meanwhile, no process is left. Returns what kept the last words from being printed, if anything.
+    Whatever happens meanwhile, no process is left. Returns what kept something from being printed, if anything did.
+    Printing may have to wait for whoever reads it: a second Ctrl-C ends that.
     """
     interrupts = _hold_interrupts()
-    trouble: list[OSError] = []
     try:
         running = [process for process in processes if not process.poll()]
         for process in running:
             process.stop()
         deadline = time.monotonic() + grace
         while running and time.monotonic() < deadline:
-            _drain(running, trouble)
+            _drain(running)
             running = [process for process in running if not process.poll()]
             if running:
                 time.sleep(0.01)
@@ -35,33 +35,34 @@ def end(processes: list[Process], grace: float) -> OSError | None:
         for process in running:
             while not process.poll():
                 time.sleep(0.001)
-        _drain(processes, trouble)
+        _drain(processes, whole=True)
         for process in processes:
             process.control.close()
-            for fd, (_, lines) in process.outputs.items():
-                _try(trouble, process.print, fd, lines.close())
+            for fd, (printer, lines) in process.outputs.items():
+                printer.put(lines.close())
                 os.close(fd)
     finally:
         interrupts()
-    return trouble[0] if trouble else None
+    troubles = [printer.finish() for printer in printers(processes)]
+    return next((trouble for trouble in troubles if trouble is not None), None)
 
 
-def _drain(processes: list[Process], trouble: list[OSError]) -> None:
-    """Prints what has been printed, without waiting: a worker must not hang on a full pipe while it ends."""
+def printers(processes: list[Process]) -> list[Printer]:
+    """Those that print what these processes print, each once."""
+    return list(dict.fromkeys(printer for process in processes for printer, _ in process.outputs.values()))
+
+
+def _drain(processes: list[Process], whole: bool = False) -> None:
+    """Takes what has been printed, without waiting: a worker must not hang on a full pipe while it ends.
+
+    `whole`: all of it, however much is waiting to be read by others already. Pipes of processes that have ended hold
+    little.
+    """
     for process in processes:
-        for fd in process.outputs:
+        for fd, (printer, _) in process.outputs.items():
             os.set_blocking(fd, False)
-            while _more(fd) and _try(trouble, process.print_some, fd):
+            while (whole or not printer.full) and _more(fd) and process.print_some(fd):
                 pass
-
-
-def _try(trouble: list[OSError], action: Callable[..., Any], *args: Any) -> Any:
-    """What the action returns; True if it could not be done, which is remembered."""
-    try:
-        return action(*args)
-    except OSError as error:
-        trouble.append(error)
-        return True
 
 
 def _more(fd: int) -> bool:

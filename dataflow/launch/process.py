@@ -6,9 +6,9 @@ import os
 import signal
 import socket
 from dataclasses import dataclass, field
-from typing import TextIO
 
 from dataflow.launch.lines import LineAssembler
+from dataflow.launch.printer import Printer
 
 _CHUNK = 1 << 16
 
@@ -31,9 +31,8 @@ class Process:
     index: int
     pid: int
     control: socket.socket
-    outputs: dict[int, tuple[TextIO, LineAssembler]] = field(default_factory=dict)  # by file descriptor
+    outputs: dict[int, tuple[Printer, LineAssembler]] = field(default_factory=dict)  # by file descriptor
     status: int | None = None
-    unheard: bool = False  # whether the reader of what it prints is gone
 
     def stop(self) -> None:
         """Asks the worker to end."""
@@ -55,26 +54,14 @@ class Process:
                 self.status = os.waitstatus_to_exitcode(status)
         return self.status is not None
 
-    def print(self, fd: int, text: str) -> None:
-        """Passes on what the worker printed. If that is no longer possible (nobody reads it, the disk is full), says so
-        once."""
-        stream, _ = self.outputs[fd]
-        if text and not self.unheard:
-            try:
-                _write(stream, text)
-                stream.flush()
-            except OSError:
-                self.unheard = True
-                raise
-
     def print_some(self, fd: int) -> bool:
-        """Prints what can be read without waiting; False at the end."""
+        """Passes on what the worker printed and can be read without waiting; False at the end."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:
             return True
-        _, lines = self.outputs[fd]
-        self.print(fd, lines.feed(chunk) if chunk else lines.close())
+        printer, lines = self.outputs[fd]
+        printer.put(lines.feed(chunk) if chunk else lines.close())
         return bool(chunk)
 
     def stopped(self) -> bool:
@@ -84,10 +71,3 @@ class Process:
                 return stat.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
         except OSError:
             return False
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:  # the terminal knows fewer characters than the worker
-        stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))

@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from dataflow.comm.arena import Arena, arena_size
 from dataflow.execute import Main
-from dataflow.launch.child import Assignment, Connect, run_child
+from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
 from dataflow.launch.lines import LineAssembler
+from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process, Settings
 
-FindLinks = Callable[[int, dict[int, socket.socket], bytes], Connect]
-"""(index, sockets to the others on this host, key for those): how a worker gets its links."""
+FindLinks = Callable[[int, Neighbours], Connect]
+"""(index, the others on this host): how a worker gets its links."""
 
 _BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
 
@@ -37,10 +39,12 @@ def fork_workers(
     """
     key = secrets.token_bytes(24)
     pairs = _socket_pairs(workers)
+    arenas = {index: Arena(arena_size(settings.limit)) for index in workers} if len(workers) > 1 else {}
     controls = {index: socket.socketpair() for index in workers}
     outputs = {index: (os.pipe(), os.pipe()) for index in workers}
     sys.stdout.flush()
     sys.stderr.flush()
+    stdout, stderr = Printer(sys.stdout), Printer(sys.stderr)
     parent = os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -48,7 +52,7 @@ def fork_workers(
             pid = os.fork()
             if pid == 0:
                 mine = {peer: pairs[index, peer] for peer in workers if peer != index}
-                connect = find_links(index, mine, key)
+                connect = find_links(index, Neighbours(mine, key, arenas))
                 (_, out), (_, err) = outputs[index]
                 control = controls[index][1]
                 _close_others(controls, outputs, pairs, index)
@@ -59,7 +63,7 @@ def fork_workers(
                 )
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]
-            streams = {out: (sys.stdout, LineAssembler(prefix)), err: (sys.stderr, LineAssembler(prefix))}
+            streams = {out: (stdout, LineAssembler(prefix)), err: (stderr, LineAssembler(prefix))}
             processes.append(Process(index, pid, controls[index][0], streams))
     finally:
         _close_theirs(controls, outputs, pairs, {process.index for process in processes})

@@ -25,7 +25,7 @@ from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.groups import unwrap
 from dataflow.launch.child import socket_links
-from dataflow.launch.ending import end
+from dataflow.launch.ending import end, printers
 from dataflow.launch.process import Process, Settings
 from dataflow.launch.report import decode_failure
 from dataflow.launch.starting import FindLinks, fork_workers
@@ -79,6 +79,8 @@ async def supervise(processes: list[Process], workers: range, settings: Settings
         news.set()
 
     async with trio.open_nursery() as nursery:
+        for printer in printers(processes):
+            nursery.start_soon(printer.watch)
         for process in processes:
             nursery.start_soon(watch_process, process, tell)
             for fd in process.outputs:
@@ -185,9 +187,11 @@ def _understand(worker: int, data: bytes) -> Event:
 
 
 async def _print_output(process: Process, fd: int) -> None:
-    """Prints what a worker prints, in whole lines."""
+    """Prints what a worker prints, in whole lines, as fast as somebody reads them."""
     os.set_blocking(fd, False)
+    printer, _ = process.outputs[fd]
     while True:
+        await printer.room()
         await trio.lowlevel.wait_readable(fd)
         if not process.print_some(fd):
             return

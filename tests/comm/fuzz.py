@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow.columns import Columns
+from dataflow.comm.arena import Arena
 from dataflow.comm.frames import FrameDecoder, FrameEncoder, Limits
 from dataflow.comm.messages import (
     AnyMessage,
@@ -28,6 +29,7 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
+    Returned,
 )
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import ProtocolError
@@ -158,15 +160,33 @@ def _wrong_structures(chance: Random) -> None:
     _survive(chance, _seal(encoder, _close(tree), pieces))
 
 
-KINDS = (_untouched, _damaged_stream, _garbage, _damaged_parts, _wrong_structures, _wrong_structures)
+def _shared_memory(chance: Random) -> None:
+    """By somebody with the key, of a body in shared memory: it is where it should be, or anywhere, or there is none."""
+    header, buffers = encode_messages(random_messages(chance))
+    arena = Arena(1 << 17)
+    body = sum(map(len, buffers))
+    at = arena.lend(buffers, body)
+    if at is None or chance.random() < 0.6:
+        at = chance.choice((0, 1, 4096, 1 << 16, (1 << 17) - 1, 1 << 17, 2**63, 2**64 - 1))
+    if chance.random() < 0.3:
+        body = chance.choice((0, 1, 1 << 17, LIMITS.body))
+    if chance.random() < 0.2:
+        header = damage(chance, header)
+    stream = FrameEncoder(KEY).encode(header, body, at)
+    if chance.random() < 0.2:
+        stream = damage(chance, stream)
+    _survive(chance, stream, arena)
+
+
+KINDS = (_untouched, _damaged_stream, _garbage, _damaged_parts, _shared_memory, _wrong_structures, _wrong_structures)
 
 
 # ------------------------------------------------------------------------------------------------------------- feeding
 
 
-def receive(chance: Random, stream: bytes) -> list[AnyMessage]:
+def receive(chance: Random, stream: bytes, arena: Arena | None = None) -> list[AnyMessage]:
     """The messages of a stream that arrives in random pieces."""
-    decoder = FrameDecoder(KEY, LIMITS)
+    decoder = FrameDecoder(KEY, LIMITS, arena and (lambda start, size: arena.borrow(start, size, int)))
     rest = memoryview(stream)
     messages: list[AnyMessage] = []
     largest = chance.choice((1, 7, 1000, 1 << 20))
@@ -185,9 +205,9 @@ def receive(chance: Random, stream: bytes) -> list[AnyMessage]:
     return messages
 
 
-def _survive(chance: Random, stream: bytes) -> None:
+def _survive(chance: Random, stream: bytes, arena: Arena | None = None) -> None:
     try:
-        messages = receive(chance, stream)
+        messages = receive(chance, stream, arena)
     except ProtocolError as error:
         if not str(error):
             raise AssertionError("an error that says nothing") from error
@@ -224,7 +244,7 @@ def _random_message(chance: Random) -> AnyMessage:
     if kind == 2:
         return chance.choice((Dropped, Finished, Consumed))(SENDER, number)
     if kind == 3:
-        return chance.choice((Pressure(SENDER, True), Goodbye(SENDER)))
+        return chance.choice((Pressure(SENDER, True), Goodbye(SENDER), Returned(SENDER, [number, 4096])))
     if kind == 4:
         length = chance.randrange(5)
         texts = pa.array([chance.choice(TEXTS) for _ in range(length + 2)], chance.choice(STRINGS))

@@ -10,14 +10,15 @@ import socket
 import subprocess
 import tempfile
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Identity, Keys, cluster_digest
-from dataflow.comm.link import Link
+from dataflow.comm.link import Link, Shared
 from dataflow.comm.messages import AnyMessage
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
@@ -152,14 +153,15 @@ def tcp(script: Script, peers: int, tls: Tls | None = None) -> None:
 
 
 def processes(script: Script, peers: int, patience: Patience | None = None) -> None:
-    """Forked processes with socket pairs."""
+    """Forked processes with socket pairs and shared memory, which is small enough to run out."""
     pairs = _pairs(peers)
+    arenas = [Arena(1 << 20) for _ in range(peers)]
 
     async def member(index: int) -> None:
         for (owner, _), sock in pairs.items():
             if owner != index:
                 sock.close()
-        await _play(End(index, peers), _links(pairs, index), script, patience)
+        await _play(End(index, peers), _links(pairs, index, arenas), script, patience)
 
     _fork(member, peers, pairs)
 
@@ -211,13 +213,17 @@ def _pairs(peers: int) -> dict[tuple[int, int], socket.socket]:
     return pairs
 
 
-def _links(pairs: Mapping[tuple[int, int], socket.socket], index: int) -> dict[int, Link]:
+def _links(
+    pairs: Mapping[tuple[int, int], socket.socket], index: int, arenas: Sequence[Arena] | None = None
+) -> dict[int, Link]:
     key = b"k" * 24
-    return {
-        peer: Link(SocketPipe(sock), Keys(direction_key(key, index, peer), direction_key(key, peer, index)), peer)
-        for (owner, peer), sock in pairs.items()
-        if owner == index
-    }
+    links = {}
+    for (owner, peer), sock in pairs.items():
+        if owner == index:
+            keys = Keys(direction_key(key, index, peer), direction_key(key, peer, index))
+            shared = Shared(arenas[index], arenas[peer]) if arenas else None
+            links[peer] = Link(SocketPipe(sock), keys, peer, shared=shared)
+    return links
 
 
 def _fork(member: Callable[[int], Awaitable[None]], peers: int, pairs: Mapping[Any, socket.socket]) -> None:

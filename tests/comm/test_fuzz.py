@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -41,9 +42,9 @@ def test_the_fuzzer_gets_everywhere() -> None:
     outcomes: Counter[str] = Counter()
     original = fuzz.receive
 
-    def receive(chance: Random, stream: bytes) -> list[fuzz.AnyMessage]:
+    def receive(chance: Random, stream: bytes, *memory: Any) -> list[fuzz.AnyMessage]:
         try:
-            messages = original(chance, stream)
+            messages = original(chance, stream, *memory)
         except ProtocolError as error:
             outcomes[str(error).split(":")[0].rstrip("0123456789")[:34]] += 1
             raise
@@ -58,4 +59,5 @@ def test_the_fuzzer_gets_everywhere() -> None:
         fuzz.receive = original
     assert outcomes["messages"] > 60
     assert outcomes["worker 1 sent a frame that makes no"] + outcomes["worker 1 sent a frame that makes n"] > 100
+    assert any("has its body where there" in outcome for outcome in outcomes)
     assert len(outcomes) > 5

@@ -242,7 +242,6 @@ def test_an_interrupt_on_one_host_ends_the_other(arena: Arena) -> None:
     assert re.search("host 0, .* is gone|worker [01] cannot be reached", second.message), second.err
 
 
-@pytest.mark.xfail(reason="the supervisor writes to its standard output and waits: nobody hears from it meanwhile")
 def test_a_host_whose_output_nobody_reads_is_not_taken_for_dead(arena: Arena) -> None:
     # As with `| less`: the pipe is full, and the computation goes on.
     arena.write(
