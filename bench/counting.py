@@ -230,12 +230,12 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
         at = low % (len(keys) - len(ones))
         counter.keys.send(Columns.trusted({"key": keys[at : at + size], "diff": ones[:size]}, size))
         if worker.index == 0 and counter.controller is not None:
+            if episodes.under_way is not None and not counter.controller.busy:
+                episodes.end()
             if todo and epoch >= todo[0][0] and not counter.controller.busy:
                 _, name = todo.pop(0)
                 counter.controller.migrate(next(homes), strategy_of(name, load_.batch))
                 episodes.begin(name)
-            elif episodes.under_way is not None and not counter.controller.busy:
-                episodes.end()
 
     inputs = [counter.keys, counter.controller or counter.control]
     return await harness.drive(

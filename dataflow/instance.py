@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import trio
 
 from dataflow.antichain import Antichain
-from dataflow.channels.channel import LocalChannel, RoutedChannel
+from dataflow.channels.channel import AcknowledgedChannel, LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort
 from dataflow.comm.flow import weigh
-from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress
+from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.operator import Operator
 from dataflow.order import Time
@@ -109,7 +109,8 @@ class Dataflow:
         if isinstance(port.pact, Pipeline) or alone:
             output.connect(LocalChannel(self, port))
         else:
-            output.connect(RoutedChannel(self, port, port.pact))
+            kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
+            output.connect(kind(self, port, port.pact))
 
     def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
         """Has `watcher` called whenever the frontier at `location` has changed."""
@@ -156,6 +157,10 @@ class Dataflow:
         for sender, size in operator.owed:
             self.worker.took(sender, size)
         operator.owed.clear()
+        for port in operator.inputs:
+            for sender, size in port.owed.items():
+                self.worker.send(sender, Taken(self.worker.index, self.number, port.index, size))
+            port.owed.clear()
 
     def run_only(self, number: int) -> None:
         """Runs one of the runnable operators, out of turn (for the seeded scheduler)."""
@@ -263,9 +268,11 @@ class Dataflow:
 
     # Messages from and to other workers
 
-    def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
-        """Hands a message to the transport. It has been counted."""
-        self.worker.send_data(worker, Data(self.worker.index, self.number, channel, time, batch, weigh(batch)))
+    def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> int:
+        """Hands a message to the transport. It has been counted. What it weighs."""
+        size = weigh(batch)
+        self.worker.send_data(worker, Data(self.worker.index, self.number, channel, time, batch, size))
+        return size
 
     def receive(self, message: Message) -> None:
         """Takes a message of another worker; holds it if that worker has not said Hello yet."""
@@ -281,6 +288,8 @@ class Dataflow:
             self._hear(self._inbox.accept(message.batch))
         elif isinstance(message, Data):
             self._receive_data(message)
+        elif isinstance(message, Taken):
+            self._acknowledge(message)
         elif isinstance(message, Dropped):
             self.end(f"worker {message.sender} dropped dataflow {self.name!r}")
 
@@ -298,7 +307,18 @@ class Dataflow:
             raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
         port.queue.append((message.time, message.batch))
         port.operator.owed.append((message.sender, message.size))
+        if port.acknowledged:
+            port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
         port.operator.activate()
+
+    def _acknowledge(self, message: Taken) -> None:
+        """Data that this worker sent was taken."""
+        port = self._inputs.get(message.channel)
+        if port is None or not 0 <= message.size <= port.on_its_way:
+            raise ProtocolError(f"worker {message.sender} acknowledges what nobody sent it: {message!r}")
+        port.on_its_way -= message.size
+        if port.on_taken is not None:
+            port.on_taken()
 
     # The end
 

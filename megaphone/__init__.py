@@ -10,7 +10,8 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `hashing`: from a key to its bin.
 - `following`: updates from files and pipes.
 - `routing`: F, as far as rows and columns agree. `assembly`: F and S put together.
-- `bins`: state and pending records by bin, as Python objects. `state`: S for rows. `rows`: F for rows.
+- `bins`: state and pending records by bin, as Python objects. `portions`: how such a bin travels. Pure. `state`: S for
+  rows. `rows`: F for rows.
 - `columns`: F and S for columns. `pieces`: how a bin of columns travels. Pure.
 - `apart`: the store of such keys, and how one travels.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.

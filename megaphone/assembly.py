@@ -11,7 +11,7 @@ from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.order import Time
 from megaphone.configuration import Configurations, Table
-from megaphone.routing import ControlPact, Routed, Router, Shared
+from megaphone.routing import ControlPact, Routed, RoutedState, Router, Shared
 from megaphone.statistics import Statistics, collect
 
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
@@ -80,11 +80,19 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
 
     *records, moving = _router(control, streams, bins, name, parts.check_keys).build(make_router, frontier=True)
     host = OperatorBuilder(scope, f"{name} S")
-    for stream in (*records, moving):
+    for stream in records:
         host.add_input(stream, Routed())
+    host.add_input(moving, RoutedState())
     host.add_output()
     host.add_output()
-    out, reports = host.build(lambda context: parts.host(context, shared), frontier=True)
+
+    def make_host(context: Context) -> Callable[[], None]:
+        arrivals = context.inputs[len(records)]
+        shared.on_its_way = lambda: arrivals.on_its_way
+        arrivals.on_taken = shared.activate_router
+        return parts.host(context, shared)
+
+    out, reports = host.build(make_host, frontier=True)
     statistics = Statistics(bins)
     collect(reports, statistics, name)
     probe.append(out.probe())

@@ -5,7 +5,7 @@ A bin that nobody has written to does not exist: 2^20 bins cost nothing until th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from dataflow import codec
 from dataflow.lowlevel import TotalAntichain
 from dataflow.order import Time
+from megaphone.portions import BIN, NO_STATE, Arriving, Piece, depart
+from megaphone.weighing import Scales
 
 
 class UnmovableState(TypeError):
@@ -23,7 +25,7 @@ class UnmovableState(TypeError):
 class RowBins:
     """The bins of one worker. Pending (post-dated) records belong to their bin, and are found by time.
 
-    Costs: everything O(1) or O(log pending times), but for `take` and `install`, O(bin).
+    Costs: everything O(1) or O(log pending times), but for `depart` and `arrive`, O(what travels).
     """
 
     def __init__(self, initial: Callable[[], Any]) -> None:
@@ -32,6 +34,8 @@ class RowBins:
         self._pending: dict[int, dict[Time, list[Any]]] = {}  # by bin and time
         self._by_time: dict[Time, set[int]] = {}  # invariant: the bins with something pending at that time
         self._least = TotalAntichain()  # invariant: holds the keys of _by_time
+        self._scales = Scales()
+        self.arriving: dict[int, Arriving] = {}  # bins of which pieces are missing: they are not here yet
 
     def state(self, number: int) -> Any:
         """The state of a bin, made when it is first asked for."""
@@ -67,46 +71,47 @@ class RowBins:
             del self._pending[number]
         return records
 
-    def take(self, number: int) -> bytes | None:
-        """Takes out a bin, with its pending records, in a form that can travel; None if there is nothing in it."""
+    def depart(self, number: int, limit: int) -> Iterator[Piece]:
+        """Takes out a bin, with its pending records, in pieces of at most `limit` bytes; none if nothing is in it.
+
+        The bin is forgotten when all of it has been encoded: what cannot move stays, whole. Nobody may change it
+        before the last piece has been asked for.
+        """
         if number not in self._states and number not in self._pending:
-            return None
-        payload = self._encode(number)  # before anything is changed: what cannot move stays
+            return
+        state, pending = self._states.get(number, NO_STATE), self._pending.get(number, {})
+        try:
+            for piece in depart(number, state, pending, limit):
+                if piece.ends == BIN:
+                    self._remove(number)
+                yield piece
+        except TypeError as error:
+            raise UnmovableState(f"bin {number}{_culprit(state, pending)} cannot move: {error}") from None
+
+    def _remove(self, number: int) -> None:
         self._states.pop(number, None)
         for time in self._pending.pop(number, {}):
             self._by_time[time].discard(number)
             if not self._by_time[time]:
                 del self._by_time[time]
                 self._least.update(time, -1)
-        return payload
 
-    def install(self, number: int, payload: bytes) -> None:
-        """Puts in a bin that was taken out elsewhere."""
-        has_state, state, pending = codec.decode(payload)
-        if has_state:
-            self._states[number] = state
-        for time, records in pending:
-            self.put_off(number, time, records)
-
-    def _encode(self, number: int) -> bytes:
-        has_state, state = number in self._states, self._states.get(number)
-        try:
-            return codec.encode([has_state, state, list(self._pending.get(number, {}).items())])
-        except TypeError as error:
-            culprit = _culprit(state, self._pending.get(number, {}))
-            raise UnmovableState(f"bin {number}{culprit} cannot move: {error}") from None
+    def arrive(self, piece: Piece) -> None:
+        """Takes in a piece of a bin that left elsewhere. They come in any order; with the last the bin is installed."""
+        number = piece.bin
+        if number in self._states or number in self._pending:
+            raise AssertionError(f"bin {number} is here already")
+        arriving = self.arriving.setdefault(number, Arriving())
+        if arriving.add(piece):
+            del self.arriving[number]
+            if arriving.state is not NO_STATE:
+                self._states[number] = arriving.state
+            for time, records in arriving.pending:
+                self.put_off(number, time, records)
 
     def sizes(self, bins: int) -> NDArray[np.int64]:
-        """About how many bytes each bin has: 64, and for every entry of a dictionary and every pending record as many.
-
-        A bin that is here has some: what has none is elsewhere.
-        """
-        sizes = np.zeros(bins, np.int64)
-        for number, state in self._states.items():
-            sizes[number] = 64 * (1 + (len(state) if isinstance(state, Sized) else 1))
-        for number, times in self._pending.items():
-            sizes[number] += 64 * sum(map(len, times.values()))
-        return sizes
+        """About how many bytes each bin has when it travels (see `weighing`). What has none is elsewhere."""
+        return self._scales.sizes(self._states, self._pending, bins)
 
     @property
     def numbers(self) -> set[int]:

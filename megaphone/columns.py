@@ -270,4 +270,5 @@ def stateful(
     )
     result = assemble(control, streams, bins, name, parts)
     result.handle.state, result.handle.apart = store.home, lambda: store.apart
+    result.handle.statistics.kept = interval is not None
     return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -58,6 +58,9 @@ def check_update(update: Any, bins: int, peers: int) -> Update:
     if isinstance(update, Moves):
         return _check_moves(update, bins, peers)
     if isinstance(update, Assign):
+        workers: Any = update.workers
+        if isinstance(workers, str) or not isinstance(workers, Sequence | np.ndarray):
+            raise ControlError(f"a map is a list of workers, one for each of {bins} bins, not {_brief(workers)}")
         if len(update.workers) != bins:
             raise ControlError(f"a map of {len(update.workers)} bins, and the operator has {bins}")
         return Assign(tuple(_all_within(update.workers, peers, "worker").tolist()))

@@ -102,15 +102,25 @@ class Controller:
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
         operator = self._operator
-        target = check_update(Assign(tuple(to)), operator.bins, operator.peers)
+        target = check_update(Assign(to), operator.bins, operator.peers)  # type: ignore[arg-type]
         assert isinstance(target, Assign)
-        self._strategy = strategy or all_at_once()
+        self._strategy = self._usable(strategy)
         known = operator.statistics
         steps = self._strategy.steps(self.configuration, target.workers, known.bytes.tolist(), known.records.tolist())
         self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap
         self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+
+    def _usable(self, strategy: Any) -> Strategy:
+        if strategy is None:
+            return all_at_once()
+        if not isinstance(strategy, Strategy):
+            made = "all_at_once(), fluid(), batched(n) or matched()"
+            raise TypeError(f"a strategy is what {made} return, not {strategy!r}")
+        if (strategy.budget is not None or strategy.order is not None) and not self.statistics.kept:
+            raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
+        return strategy
 
     def _checked(self, pins: Mapping[int, int | None]) -> Pins:
         self.bins_of([])  # refuses rows
@@ -148,7 +158,8 @@ class Controller:
 
     def _send_step(self, time: Time) -> None:
         """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
-        now, rest = self._strategy.split(self._waiting[0], self._operator.statistics.bytes)
+        known = self._operator.statistics
+        now, rest = self._strategy.split(self._waiting[0], known.bytes if known.reports else None)
         self._control.send([Moves(np.array([m.bin for m in now]), np.array([m.worker for m in now]))])
         if rest:
             self._waiting[0] = rest

@@ -32,6 +32,6 @@ def shift_of(bins: int) -> int:
     >>> shift_of(4096)
     52
     """
-    if bins < 1 or bins & (bins - 1) or bins > 1 << 20:
-        raise ValueError(f"the number of bins must be a power of two up to 2^20, not {bins}")
+    if type(bins) is not int or bins < 1 or bins & (bins - 1) or bins > 1 << 20:
+        raise ValueError(f"the number of bins must be a power of two up to 2^20, not {bins!r}")
     return 64 - (bins.bit_length() - 1)

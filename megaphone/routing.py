@@ -21,6 +21,7 @@ from megaphone.errors import ControlError
 from megaphone.pins import Pins
 
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
+WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
 
 class ControlPact(Broadcast):
@@ -66,12 +67,20 @@ class Routed(Pact):
         return batch.parts
 
 
+class RoutedState(Routed):
+    """The same, and F is told what has been taken."""
+
+    name = "routed state"
+    acknowledged = True
+
+
 @dataclass
 class Shared:
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
     bins: Any  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
+    on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
@@ -126,14 +135,18 @@ class Router(ABC):
         """Sends as much as should be on its way at once; whether that was all."""
         assert self._sending is not None
         sent = 0
-        for parts, size in self._sending:
+        while self._shared.on_its_way() < WINDOW:  # else F is activated when some has been taken
+            piece = next(self._sending, None)
+            if piece is None:
+                return True
+            parts, size = piece
             self._state.give(capability, parts)
             self._shared.state_changed()
             sent += size
             if sent >= PIECES:  # others get their turn, and the network: what is not sent is not copied yet either
                 self._context.activate()
                 return False
-        return True
+        return False
 
     @abstractmethod
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:

@@ -16,7 +16,7 @@ from megaphone.hashing import bin_of, shift_of
 from megaphone.routing import Parts, Router, Shared
 from megaphone.state import Apply, Host, Postponer
 
-_PIECE = 1 << 20  # bytes of state in one message, unless a bin has more
+PIECE = 1 << 20  # bytes of state in one message
 
 
 class RowRouter(Router):
@@ -48,13 +48,12 @@ class RowRouter(Router):
         for number, destination in zip(
             migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True
         ):
-            payload = self._shared.bins.take(number)
-            if payload is not None:
-                parts[destination].append((number, payload))
-                size += len(payload)
-            if size >= _PIECE:
-                yield Parts(parts), size
-                parts, size = self._no_parts(), 0
+            for piece in self._shared.bins.depart(number, PIECE):
+                if size and size + len(piece.data) > PIECE:
+                    yield Parts(parts), size
+                    parts, size = self._no_parts(), 0
+                parts[destination].append(tuple(piece))
+                size += len(piece.data)
         if size:
             yield Parts(parts), size
 
@@ -123,4 +122,6 @@ def stateful(
         lambda context, shared, initial: RowRouter(context, shared, initial, [*map(bin_by, keys)]),
         make_host,
     )
-    return assemble(control, streams, bins, name, parts)
+    result = assemble(control, streams, bins, name, parts)
+    result.handle.statistics.kept = interval is not None
+    return result

@@ -1,8 +1,8 @@
 """S: holds bins and applies records to them in the order of time (section 3.4).
 
-S has an input for the records of each input of F, and one for migrating state. It installs state when it arrives. It
-applies the records of a time, those that arrived and those that were put off until then, once neither input can deliver
-that time any more.
+S has an input for the records of each input of F, and one for migrating state. It installs a bin when all of it has
+arrived. It applies the records of a time, those that arrived and those that were put off until then, once neither input
+can deliver that time any more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dataflow.lowlevel import Capability, Context, InputPort, OutputPort
 from dataflow.order import Time
+from megaphone.portions import Piece
 from megaphone.routing import Shared
 from megaphone.statistics import Reporter
 
@@ -74,9 +75,9 @@ class Host:
         self._apply_complete_times()
 
     def _install_arrivals(self) -> None:
-        for message, bins in self._arrivals:
-            for number, payload in bins:
-                self._bins.install(number, payload)
+        for message, pieces in self._arrivals:
+            for piece in pieces:
+                self._bins.arrive(Piece(*piece))
             least = self._bins.least_pending
             if least is not None and (self._hold is None or least < self._hold.time):
                 later = message.delayed(least)

@@ -51,6 +51,7 @@ class Statistics:
         self.records: Numbers = np.zeros(bins, np.int64)  # in the bin's last interval
         self.nanoseconds: Numbers = np.zeros(bins, np.int64)
         self.bytes: Numbers = np.zeros(bins, np.int64)
+        self.kept = True  # whether the operator tells any: not if its interval is None
         self.seconds = 0.0  # how long an interval was
         self.reports = 0
         self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from megaphone.control import Move
 
 Assignment = Sequence[int]  # by bin, the worker
@@ -40,12 +42,15 @@ class Strategy:
     budget: int | None = None  # bytes of state in flight
 
     def __post_init__(self) -> None:
+        _require_integer(self.gap, "a gap is a number of times")
         if self.gap < 0:
             raise ValueError(f"a gap cannot be negative: {self.gap}")
         if self.order not in (None, "biggest", "hottest"):
             raise ValueError(f"the order of bins is 'biggest' or 'hottest' first, not {self.order!r}")
-        if self.budget is not None and self.budget < 1:
-            raise ValueError(f"a budget is a number of bytes, not {self.budget}")
+        if self.budget is not None:
+            _require_integer(self.budget, "a budget is a number of bytes")
+            if self.budget < 1:
+                raise ValueError(f"a budget is a number of bytes, not {self.budget}")
 
     def steps(
         self,
@@ -62,13 +67,16 @@ class Strategy:
         return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
 
     def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
-        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin.
+        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin; None if
+        nobody knows them: then bins go one by one.
 
         >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
         ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
         """
         if self.budget is None:
             return step, []
+        if sizes is None:
+            return step[:1], step[1:]
         total = 0
         for count, move in enumerate(step):
             total += int(sizes[move.bin])
@@ -101,6 +109,7 @@ def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | N
     >>> [len(step) for step in batched(2).steps([0] * 5, [1] * 5)]
     [2, 2, 1]
     """
+    _require_integer(size, "a batch is a number of bins")
     if size < 1:
         raise ValueError(f"a batch needs at least one bin, not {size}")
     return Strategy(
@@ -119,6 +128,11 @@ def matched(gap: int = 0, order: Order | None = None, budget: int | None = None)
     [[Move(bin=0, worker=1), Move(bin=2, worker=0)], [Move(bin=1, worker=1), Move(bin=3, worker=0)]]
     """
     return Strategy("matched", _match, gap, order, budget)
+
+
+def _require_integer(value: Any, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{what}, not {value!r}")
 
 
 def _match(changes: list[Change]) -> list[list[Change]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
+import megaphone
+from bench import resident
 from bench.counting import Load, Setup, measure, plain_throughput, throughput
 from bench.registry import benchmark
 from bench.run import Run
 
 MILLION = 1_000_000
+CONSTANT = 80  # MiB that a migration may add to its budget: F's window, and what is being sent and received
 QUANTILES = {".5": 0.5, ".9": 0.9, ".99": 0.99, ".9999": 0.9999, "max": 1.0}
 
 
@@ -71,18 +75,47 @@ def migrate(run: Run) -> None:
     for domain, dense, power in cases:
         for rate in run.each(f"{domain} M {'dense' if dense else 'hashed'} keys, rates", rates):
             setup = Setup(domain * MILLION, 1 << power, dense)
-            load = Load(rate, 16.0, migrations=tuple(_twice(("all-at-once", "batched", "fluid"))))
+            seconds = 16.0 if power <= 8 else 28.0  # fluid takes a few milliseconds for each of 2^10 bins, twice
+            load = Load(rate, seconds, migrations=tuple(_twice(("all-at-once", "batched", "fluid"))))
             outcome = measure(setup, load)
             kind = f"{domain} M {'dense' if dense else 'hashed'}, 2^{power} bins, {rate // MILLION} M/s"
-            run.report(f"{kind}, steady .99", outcome.total.quantile(0.99) / 1e6, "ms")
+            steady = outcome.migrations[0].before
+            run.report(f"{kind}, .99 before the first migration", steady.quantile(0.99) / 1e6, "ms")
+            run.report(f"{kind}, maximum before the first migration", steady.greatest / 1e6, "ms")
             for name in ("all-at-once", "batched", "fluid"):
                 mine = [m for m in outcome.migrations if m.episode.name == name and m.episode.seconds is not None]
                 if not mine:
+                    run.report(f"{kind}, {name}: not complete at the end of", seconds, "s")
                     continue
                 took = median([m.episode.seconds or 0.0 for m in mine])
                 most = median([m.during.greatest for m in mine])
                 run.report(f"{kind}, {name}: duration", took * 1000, "ms")
                 run.report(f"{kind}, {name}: maximum latency", most / 1e6, "ms")
+
+
+@benchmark("count-memory", "moving half of one worker's bins: peak memory beyond what each process keeps, by strategy")
+def memory(run: Run) -> None:
+    million = 16 if run.quick else 64
+    for dense, power in ((True, 8), (False, 12)):
+        setup = Setup(million * MILLION, 1 << power, dense)
+        kind = f"{million} M {'dense' if dense else 'hashed'}, 2^{power} bins"
+        budgets = [4, 32] if dense else [1, 8, 32]
+        strategies: list[tuple[str, Any]] = [("all at once", megaphone.all_at_once())]
+        for budget in budgets:
+            size = budget << 20
+            strategies += [
+                (f"batches of 64, budget {budget} MiB", megaphone.batched(64, budget=size)),
+                (f"matched, budget {budget} MiB", megaphone.matched(budget=size)),
+            ]
+        strategies.append(("fluid, budget 1 MiB", megaphone.fluid(budget=1 << 20)))
+        found = resident.measure(setup, [strategy for _, strategy in strategies])
+        for number, (name, strategy) in enumerate(strategies):
+            beyond = [max(seen.beyond for seen in worker[number]) / (1 << 20) for worker in found]
+            allowed = None if strategy.budget is None else strategy.budget / (1 << 20) + CONSTANT
+            for worker, most in enumerate(beyond):
+                run.report(f"{kind}, {name}: worker {worker}, beyond what stays", most, "MiB", baseline=allowed)
+        moved = max(abs(seen.after - seen.before) for seen in found[1][0]) / (1 << 20)
+        run.report(f"{kind}: what moves", moved, "MiB")
 
 
 def _twice(names: tuple[str, ...]) -> list[tuple[float, str]]:

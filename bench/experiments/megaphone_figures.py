@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from bench.counting import Load, Setup, measure
@@ -11,102 +12,123 @@ from dataflow.harness import plots
 
 MILLION = 1_000_000
 STRATEGIES = ("all-at-once", "fluid", "batched")
+CALM = 1.5  # seconds between two migrations, besides what they are expected to take
+STEP = 0.005  # seconds that a step of a migration is expected to take: if it takes longer, the next ones begin later
 
 
-def _scale(domain: int, rate: int, bins: str, paper: str) -> str:
+def _scale(keys: str, rate: int, bins: str, paper: str) -> str:
     """What was measured, and what the paper measured: under every picture."""
     return (
-        f"two processes on one machine, {domain // MILLION} million keys, {rate / MILLION:g} million records/s, "
-        f"{bins}, 1 ms epochs. {paper}"
+        f"Two processes on one machine, {keys} million keys, {rate / MILLION:g} million records/s, {bins}, "
+        f"1 ms epochs. {paper}"
     )
 
 
 def _domain(run: Run, full: int) -> int:
-    return (full // 8 if run.quick else full) * MILLION
+    return full // 8 if run.quick else full
 
 
-def _migrating(setup: Setup, rate: int, names: tuple[str, ...] = STRATEGIES, batch: int = 16, gap: float = 3.0) -> Any:
-    """A run in which each strategy moves bins away and the next moves them back."""
-    plan = tuple((gap * (number + 1), name) for number, name in enumerate(names))
-    return measure(setup, Load(rate, gap * (len(names) + 1), migrations=plan, batch=batch))
+def _migrating(setup: Setup, rate: int, names: tuple[str, ...] = STRATEGIES, batch: int = 16) -> Any:
+    """A run in which each strategy moves bins away and then back, with time to calm down in between."""
+    plan, at = [], 2.0
+    for name in (name for name in names for _ in range(2)):
+        plan.append((at, name))
+        steps = {"all-at-once": 1, "fluid": setup.bins // 4, "batched": -(-setup.bins // 4 // batch)}[name]
+        at += CALM + steps * STEP
+    return measure(setup, Load(rate, at, migrations=tuple(plan), batch=batch))
+
+
+def _ended(outcome: Any) -> list[Any]:
+    return [m for m in outcome.migrations if m.episode.seconds is not None and len(m.during)]
 
 
 @figure("megaphone-1", "latency of all-at-once, fluid and batched migration, over time")
 def figure_1(run: Run) -> None:
-    domain, rate, bins = _domain(run, 64), MILLION, 4096
+    million, rate, bins = _domain(run, 64), MILLION, 4096
     runs = []
     for name in run.each("strategies", STRATEGIES):
-        runs.append((name, _migrating(Setup(domain, bins, dense=True), rate, (name, name), batch=64)))
-        _report(run, runs[-1][1], name)
-    paper = "Paper: 4 machines, 4096 million keys, 4 million records/s."
-    caption = _scale(domain, rate, "2^12 bins, batches of 64", paper)
+        runs.append((name, _migrating(Setup(million * MILLION, bins, dense=True), rate, (name,), batch=64)))
+        _report(run, runs[-1][1], "")
+    paper = "Paper: 4 machines, 1000 million keys."
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper)
     run.draw(plots.timelines(runs, "Latency while a quarter of the state moves, and moves back (Figure 1)", caption))
 
 
 def _report(run: Run, outcome: Any, label: str) -> None:
-    for migration in outcome.migrations:
-        if migration.episode.seconds is not None and len(migration.during):
-            run.report(f"{label}: duration", migration.episode.seconds * 1000, "ms")
-            run.report(f"{label}: maximum latency", migration.during.greatest / 1e6, "ms")
+    """Both ways of each strategy."""
+    label = f"{label}, " if label else ""
+    for migration in _ended(outcome):
+        run.report(f"{label}{migration.episode.name}: duration", migration.episode.seconds * 1000, "ms")
+        run.report(f"{label}{migration.episode.name}: maximum latency", migration.during.greatest / 1e6, "ms")
 
 
-def _overhead(run: Run, dense: bool, domain: int, title: str, paper: str) -> None:
-    rate, seconds = 2 * MILLION, 4.0 if run.quick else 12.0
-    powers = (4, 12, 20) if run.quick else (4, 8, 12, 16, 20)
+def _overhead(run: Run, dense: bool, million: int, title: str, paper: str) -> None:
+    rate, seconds = 2 * MILLION, 4.0 if run.quick else 10.0
+    powers = (4, 12, 20) if run.quick else range(4, 21, 2)
     families = {}
     for power in run.each("numbers of bins", [*powers, 0]):
-        setup = Setup(domain, (1 << power) if power else 0, dense)
-        outcome = measure(setup, Load(rate, seconds))
-        families[setup.name] = outcome.total
+        outcome = measure(Setup(million * MILLION, (1 << power) if power else 0, dense), Load(rate, seconds))
+        name = f"2^{power}" if power else "native"
+        families[name] = outcome.total
         for label, quantile in ((".9", 0.9), (".99", 0.99), (".9999", 0.9999), ("max", 1.0)):
-            run.report(f"{setup.name}, {label}", outcome.total.quantile(quantile) / 1e6, "ms")
-    caption = _scale(domain, rate, "2^4 to 2^20 bins", paper)
+            run.report(f"{name}{' bins' if power else ''}, {label}", outcome.total.quantile(quantile) / 1e6, "ms")
+    caption = _scale(f"{million}", rate, f"2^{powers[0]} to 2^{powers[-1]} bins", paper)
     run.draw(plots.ccdf(families, title, caption, ordered=True, reference=("native",), legend="bins"))
 
 
 @figure("megaphone-13", "hash count: overhead by number of bins")
 def figure_13(run: Run) -> None:
-    paper = "Paper: 16 workers, 256 million keys, 4 million records/s."
+    paper = "Paper: 4 machines with 4 workers each, 256 million keys, 4 million records/s."
     _overhead(run, False, _domain(run, 16), "Hash count: latency by number of bins (Figure 13)", paper)
 
 
 @figure("megaphone-14", "key count: overhead by number of bins")
 def figure_14(run: Run) -> None:
-    paper = "Paper: 16 workers, 256 million keys, 4 million records/s."
+    paper = "Paper: 4 machines with 4 workers each, 256 million keys, 4 million records/s."
     _overhead(run, True, _domain(run, 16), "Key count: latency by number of bins (Figure 14)", paper)
 
 
 @figure("megaphone-15", "key count: overhead by number of bins on a large domain")
 def figure_15(run: Run) -> None:
-    paper = "Paper: 16 workers, 8192 million keys, 4 million records/s."
+    paper = "Paper: 4 machines with 4 workers each, 8192 million keys, 4 million records/s."
     _overhead(run, True, _domain(run, 128), "Key count on a large domain: latency by number of bins (Figure 15)", paper)
 
 
 def _tradeoff(run: Run, cases: list[tuple[str, Setup, int]], title: str, caption: str, legend: str) -> None:
     points = []
     for label, setup, batch in run.each(legend, cases):
-        outcome = _migrating(setup, MILLION, ("all-at-once", "fluid", "batched", "all-at-once"), batch, 2.5)
-        points += plots.points(outcome, label)
+        outcome = _migrating(setup, MILLION, STRATEGIES, batch)
+        points += _means(outcome, label)
         _report(run, outcome, label)
-    run.draw(plots.latency_against_duration(points, title, caption, legend=legend))
+    run.draw(plots.latency_against_duration(points, title, f"{caption} Means of there and back.", legend=legend))
+
+
+def _means(outcome: Any, label: str) -> list[Any]:
+    """One point for each strategy: there, memory is touched for the first time, and back it often is not."""
+    found = plots.points(outcome, label)
+    means = []
+    for name in dict.fromkeys(point.strategy for point in found):
+        mine = [point for point in found if point.strategy == name]
+        means.append(plots.Point(name, label, fmean(p.seconds for p in mine), fmean(p.max_latency for p in mine)))
+    return means
 
 
 @figure("megaphone-16", "migration latency against duration, by number of bins")
 def figure_16(run: Run) -> None:
-    domain = _domain(run, 64)
+    million = _domain(run, 64)
     powers = (4, 8, 12) if run.quick else (4, 6, 8, 10, 12, 14)
-    cases = [(f"2^{power}", Setup(domain, 1 << power, dense=True), max(1, (1 << power) // 16)) for power in powers]
-    caption = _scale(
-        domain, MILLION, "batches of a quarter of what moves", "Paper: 4096 million keys, 2^4 to 2^14 bins."
-    )
+    cases = [(f"2^{power}", Setup(million * MILLION, 1 << power, dense=True), 16) for power in powers]
+    paper = "Paper: 4096 million keys, 4 million records/s."
+    caption = _scale(f"{million}", MILLION, "batches of 16", paper)
     _tradeoff(run, cases, "Maximum latency against duration, by number of bins (Figure 16)", caption, "bins")
 
 
 @figure("megaphone-17", "migration latency against duration, by domain")
 def figure_17(run: Run) -> None:
     domains = (4, 8, 16) if run.quick else (8, 16, 32, 64, 128)
-    cases = [(f"{domain} M", Setup(domain * MILLION, 4096, dense=True), 64) for domain in domains]
-    caption = _scale(domains[-1] * MILLION, MILLION, "2^12 bins, batches of 64", "Paper: 256 to 8192 million keys.")
+    cases = [(f"{domain} million", Setup(domain * MILLION, 4096, dense=True), 64) for domain in domains]
+    paper = "Paper: 256 to 8192 million keys, 4 million records/s."
+    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "2^12 bins, batches of 64", paper)
     _tradeoff(run, cases, "Maximum latency against duration, by number of keys (Figure 17)", caption, "keys")
 
 
@@ -114,24 +136,26 @@ def figure_17(run: Run) -> None:
 def figure_18(run: Run) -> None:
     domains = (4, 8, 16) if run.quick else (8, 16, 32, 64, 128)
     cases = [
-        (f"{domain} M, 2^{(domain * 16).bit_length() - 1}", Setup(domain * MILLION, domain * 16, dense=True), 16)
+        (f"{domain} million, 2^{(domain * 16).bit_length() - 1}", Setup(domain * MILLION, domain * 16, dense=True), 16)
         for domain in domains
     ]
-    paper = "Paper: 4 million keys per bin."
-    caption = _scale(domains[-1] * MILLION, MILLION, "62,500 keys per bin, batches of 16", paper)
+    paper = "Paper: 4 million keys per bin, 256 to 32,000 million keys."
+    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "62,500 keys per bin, batches of 16", paper)
     title = "Maximum latency against duration, at fixed state per bin (Figure 18)"
     _tradeoff(run, cases, title, caption, "keys and bins")
 
 
 @figure("megaphone-19", "memory of each process while state moves")
 def figure_19(run: Run) -> None:
-    domain, rate, bins = _domain(run, 128), MILLION, 4096
-    lines = {}
+    million, rate, bins = _domain(run, 128), MILLION, 4096
+    panels = {}
     for name in run.each("strategies", STRATEGIES):
-        outcome = _migrating(Setup(domain, bins, dense=True), rate, (name, name), batch=64)
+        outcome = _migrating(Setup(million * MILLION, bins, dense=True), rate, (name,), batch=64)
+        panels[name] = outcome
         for worker, what in ((0, "sends, then receives"), (1, "receives, then sends")):
-            lines[f"{name}, worker {worker}"] = outcome.memory[worker]
             peak = max(outcome.memory[worker][1])
             run.report(f"{name}, worker {worker} ({what}): peak", peak / (1 << 20), "MiB")
-    caption = _scale(domain, rate, "2^12 bins, batches of 64", "Paper: up to 8192 million keys, 16 workers.")
-    run.draw(plots.memories(lines, "Memory while a quarter of the state moves, and moves back (Figure 19)", caption))
+    paper = "Paper: 16,000 million keys, 35 GiB a process; all-at-once added 30 GiB."
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper)
+    title = "Memory while a quarter of the state moves, and moves back (Figure 19)"
+    run.draw(plots.memory_panels(list(panels.items()), title, caption))

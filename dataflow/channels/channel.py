@@ -50,10 +50,11 @@ class LocalChannel:
 class RoutedChannel:
     """To the inputs of all workers, as a pact says."""
 
-    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_target", "_worker")
+    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_send", "_target", "_worker")
 
     def __init__(self, dataflow: Dataflow, target: InputPort, pact: Pact) -> None:
         self._dataflow = dataflow
+        self._send = dataflow.send_data
         self._pact = pact
         self._target = target.operator.label
         self._peers = dataflow.worker.peers
@@ -79,4 +80,20 @@ class RoutedChannel:
                 self._local.push(time, part)
             else:
                 self._count((self._index, time), +1)
-                self._dataflow.send_data(worker, self._index, time, part)
+                self._send(worker, self._index, time, part)
+
+
+class AcknowledgedChannel(RoutedChannel):
+    """To the inputs of all workers, whose taking it is told."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, dataflow: Dataflow, target: InputPort, pact: Pact) -> None:
+        super().__init__(dataflow, target, pact)
+        self._port = target
+        self._send = self._send_and_note
+
+    def _send_and_note(self, worker: int, channel: int, time: Time, batch: Batch) -> int:
+        size = self._dataflow.send_data(worker, channel, time, batch)
+        self._port.on_its_way += size
+        return size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataflow.antichain import Antichain
@@ -38,6 +38,11 @@ class InputPort:
         self.index = -1  # of its location, once the graph is frozen
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.message = MessageCapability(self)  # of the message that is being taken
+        self.acknowledged = pact.acknowledged
+        # If acknowledged: what was sent from here to this input elsewhere and is not taken; what to call when some is.
+        self.on_its_way = 0
+        self.on_taken: Callable[[], None] | None = None
+        self.owed: dict[int, int] = {}  # by sender, what was taken here and is not acknowledged
 
     def __iter__(self) -> Iterator[tuple[MessageCapability, Batch]]:
         """Takes the queued messages: (capability, batch) each. The capability is good until the next one is taken."""

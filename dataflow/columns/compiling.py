@@ -189,18 +189,13 @@ class Module:
     def _explain(self, error: Exception) -> str:
         message = str(error)
         name, file = self._function.__name__, inspect.getsourcefile(self._function)
-        numbers = [
-            int(n)
-            for n in re.findall(
-                rf'{re.escape(self.path.name)}", line (\d+)|\({re.escape(str(self.path))}:(\d+)\)', message
-            )
-            for n in n
-            if n
-        ]
+        path, short = re.escape(str(self.path)), re.escape(self.path.name)
+        forms = rf'{short}", line (\d+)|\({path}:(\d+)\)|{path} \((\d+)\)'  # numba names lines in several ways
+        numbers = [int(number) for found in re.findall(forms, message) for number in found if number]
         inside = [n for n in numbers if self._start <= n <= self._end]
         where = ""
-        if inside:
-            line = inside[-1] - self._start + self._line
+        line = inside[-1] - self._start + self._line if inside else self._suspect()
+        if line is not None:
             code = inspect.getsource(sys.modules[self._function.__module__]).splitlines()[line - 1].strip()
             where = f"{file}, line {line}: `{code}`\n  "
         return (
@@ -209,6 +204,24 @@ class Module:
             "runs the same function uncompiled, to look for the fault with print and a debugger."
         )
 
+
+    def _suspect(self) -> int | None:
+        """The line with something that numba refuses without saying where."""
+        function = self._function
+        tree = definition(function)
+        for node in ast.walk(tree):
+            absent = (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and isinstance(module := function.__globals__.get(node.value.id), types.ModuleType)
+                and not hasattr(module, node.attr)
+            )
+            if absent or isinstance(node, _REFUSED):
+                return int(getattr(node, "lineno", tree.lineno)) - tree.lineno + self._line
+        return None
+
+
+_REFUSED = (ast.With, ast.AsyncWith, ast.Try, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global, ast.Delete)
 
 _TELLING = (  # what numba says, from what says most to what says least
     r"is expected here",
@@ -219,7 +232,7 @@ _TELLING = (  # what numba says, from what says most to what says least
 
 def _reason(message: str) -> str:
     """The sentence of numba's message that says most."""
-    lines = [line.strip() for line in message.splitlines()]
+    lines = [re.sub(r"\.*\s*Raised from .*", "", line).strip() for line in message.splitlines()]
     noise = ("Failed in", "File", "During", "[", "-", "^", "<source")
     useful = [line for line in lines if line and not line.startswith(noise)]
     for pattern in _TELLING:

@@ -16,6 +16,7 @@ from dataflow.columns.batch import Array, Columns
 from dataflow.columns.emitter import PlainRows
 from dataflow.columns.fold import Fold, FoldError
 from dataflow.columns.loop import head, loop
+from dataflow.columns.narrow import as_compiled
 from dataflow.columns.schema import widest
 
 _INT64 = np.dtype(np.int64)
@@ -169,23 +170,12 @@ def compiled_arithmetic() -> Iterator[None]:
         yield
 
 
-def _wide(value: Any) -> Any:
-    """A scalar of 64 bits, as compiled code computes: `state.small * 1000` does not wrap around at 32 bits.
-
-    Small unsigned integers become signed ones there, when they meet a constant.
-    """
-    kind = value.dtype
-    if kind.itemsize == 8 or kind.kind == "b":
-        return value
-    return np.float64(value) if kind.kind == "f" else np.int64(value)
-
-
 class PlainArray(np.ndarray[Any, np.dtype[Any]]):
     """An array in the state, whose elements are those that compiled code would see."""
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(index)
-        return _wide(item) if isinstance(item, np.generic) else item
+        return as_compiled(item) if isinstance(item, np.generic) else item
 
 
 class PlainState:
@@ -202,7 +192,7 @@ class PlainState:
             value = self._entries[name][self._row]
         except ValueError:
             raise AttributeError(f"the state has no field {name!r}") from None
-        return value.view(PlainArray) if isinstance(value, np.ndarray) else _wide(value)
+        return value.view(PlainArray) if isinstance(value, np.ndarray) else as_compiled(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in (self._entries.dtype.names or ()):

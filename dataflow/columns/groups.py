@@ -102,9 +102,17 @@ def group(batch: Columns, by: Sequence[str]) -> tuple[Array, Array]:
     changed = np.zeros(len(order), bool)
     changed[:1] = True
     for column in codes:
-        ordered = column[order]
-        changed[1:] |= ordered[1:] != ordered[:-1]
+        changed[1:] |= _differ(column[order])
     return order, np.flatnonzero(changed)
+
+
+def _differ(ordered: Array) -> Array:
+    """Whether each value is another than the one before. What is not a number (or a time) is like its kind."""
+    differ: Array = ordered[1:] != ordered[:-1]
+    if ordered.dtype.kind in "fcmM":
+        nothing = ordered != ordered
+        differ &= ~(nothing[1:] & nothing[:-1])
+    return differ
 
 
 def codes_of(column: Any) -> Array:
@@ -145,7 +153,12 @@ def _common_codes(left: Columns, right: Columns, on: Sequence[str], right_on: Se
     order, starts = group(Columns.trusted(columns, len(left) + len(right)), tuple(columns))
     codes = np.empty(len(order), np.int64)
     codes[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
-    return codes[: len(left)], codes[len(left) :]
+    left_codes, right_codes = codes[: len(left)], codes[len(left) :]
+    for column in columns.values():
+        if isinstance(column, np.ndarray) and column.dtype.kind in "fcmM":  # NaN is one group, and equal to nothing
+            nothing = column != column
+            left_codes[nothing[: len(left)]], right_codes[nothing[len(left) :]] = -1, -2
+    return left_codes, right_codes
 
 
 def _family(column: Any) -> str:

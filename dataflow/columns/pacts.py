@@ -55,7 +55,9 @@ def key_words(column: Any) -> Array:
 
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
-            return np.ascontiguousarray(column + 0.0, np.float64).view(np.uint64)  # + 0.0: one zero
+            plain = np.ascontiguousarray(column + 0.0, np.float64)  # + 0.0: one zero
+            plain[np.isnan(plain)] = np.nan  # and of the many that there are one that is not a number
+            return plain.view(np.uint64)
         if column.dtype.kind == "c":
             raise TypeError("complex numbers cannot be keys: use their parts, as two columns")
         return words_of(column)

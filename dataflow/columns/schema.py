@@ -65,6 +65,8 @@ def _scalar(name: str, kind: Any, what: str) -> np.dtype[Any]:
         raise TypeError(
             f"{what} {name!r}: {kind!r} is not a type of numbers, such as 'i8', 'f8', 'u4' or 'b1'"
         ) from None
+    if dtype == np.float16:
+        raise TypeError(f"{what} {name!r} is float16, with which nothing can be computed: say 'f4'")
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise TypeError(f"{what} {name!r} is {dtype}: only integers, floats and booleans of up to 64 bits can be used")
     return dtype

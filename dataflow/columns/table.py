@@ -37,8 +37,8 @@ class Table(Part, ABC):
     shift: int  # from a hash (or a dense key) to its bin (or its position)
 
     def __init__(self, bins: int, schema: Schema) -> None:
-        if bins < 2 or bins & (bins - 1) or bins > 1 << 20:
-            raise ValueError(f"the number of bins must be a power of two from 2 to 2^20, not {bins}")
+        if type(bins) is not int or bins < 2 or bins & (bins - 1) or bins > 1 << 20:
+            raise ValueError(f"the number of bins must be a power of two from 2 to 2^20, not {bins!r}")
         self.bins = bins
         self.dtype = state_dtype(schema, tagged=not self.dense)
         self.segments = Segments(bins, self.dtype.itemsize // 8)

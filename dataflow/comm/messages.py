@@ -47,6 +47,17 @@ class Data:
 
 
 @dataclass(slots=True)
+class Taken:
+    """The sender's operator has taken data of this weight, which the receiver had sent to this channel (where the pact
+    is acknowledged)."""
+
+    sender: int
+    dataflow: int
+    channel: int
+    size: int
+
+
+@dataclass(slots=True)
 class Dropped:
     """The sender has dropped a dataflow, which ends it for all."""
 
@@ -95,7 +106,7 @@ class Goodbye:
     sender: int
 
 
-Message: TypeAlias = Hello | Progress | Data | Dropped
+Message: TypeAlias = Hello | Progress | Data | Taken | Dropped
 """What concerns one dataflow."""
 
 AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Returned | Goodbye

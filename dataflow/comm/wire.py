@@ -26,6 +26,7 @@ from dataflow.comm.messages import (
     Pressure,
     Progress,
     Returned,
+    Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.progress.broadcast import ProgressBatch
@@ -143,6 +144,7 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
     Returned: lambda m, _: [8, m.blocks],
+    Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
 _DECODERS: dict[int, Callable[..., AnyMessage]] = {
@@ -155,4 +157,5 @@ _DECODERS: dict[int, Callable[..., AnyMessage]] = {
     6: lambda sender, _, on, dataflow: Pressure(sender, bool(on), _integer(dataflow)),
     7: lambda sender, _: Goodbye(sender),
     8: lambda sender, _, blocks: Returned(sender, [_integer(block) for block in blocks]),
+    9: lambda sender, _, *numbers: Taken(sender, *map(_integer, numbers)),
 }

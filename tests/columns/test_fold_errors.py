@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -208,9 +209,35 @@ def too_many(key, value, state, emit):
     emit.row(key, state.n, value)
 
 
+def with_a_file(key, value, state):
+    state.n += 1
+    with open("file") as file:
+        state.n += len(file.read())
+
+
+def keeps_an_error(key, value, state):
+    try:
+        state.n += 1
+    except ValueError as error:
+        state.n = error
+
+
+def no_such_function(key, value, state):
+    state.n += 1
+    state.n = math.sqroot(value)
+
+
+def test_half_precision_is_refused() -> None:
+    with pytest.raises(FoldError, match="state 'n' is float16, with which nothing can be computed: say 'f4'"):
+        operator(("v", fold(text, state={"n": "f2"})))
+
+
 @pytest.mark.parametrize(
     ("function", "line", "reason"),
     [
+        (with_a_file, 2, "construct is not supported"),
+        (keeps_an_error, 3, "Exception object cannot be stored into variable (error)"),
+        (no_such_function, 2, "module 'math' has no attribute 'sqroot'"),
         (attribute, 2, "Unknown attribute 'colour' of type int64"),
         (through_a_helper, 3, "Unknown attribute 'nothing' of type int64"),
         (text, 2, "No implementation of function Function(<built-in function add>) found for signature: add(int64, "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -121,6 +122,41 @@ def test_a_closure_is_compiled_with_what_it_closes_over() -> None:
     assert through(keyed(case, True, 4), case, epochs)[0] == [(0, 1, 2), (0, 2, 2), (0, 1, 4)]
     fives = Keyed("fives", [Side("k", None, other)], None, 4, None)
     assert through(fives, case, epochs)[0] == [(0, 1, 5), (0, 2, 5), (0, 1, 10)]
+
+
+NARROW = {"a": "f4", "b": "f4", "c": "f4", "d": "f4", "u": "u1", "h": "i2", "n": "i4", "flag": "b1", "x": "f8",
+          "many": ("f4", 3)}  # fmt: skip
+
+
+def mixed(key, value, state):
+    """Floats of 32 bits with each other, with small and large integers, with constants and values."""
+    state.flag = not state.flag
+    state.u += 3
+    state.h -= 7
+    state.n += 5
+    state.a = state.a * state.b + state.c
+    state.b = state.b * 0.1 + value
+    state.c = (state.a - state.b) / (abs(state.c) + state.u) * state.h / state.n
+    state.d += state.a * state.n - state.flag * state.b
+    state.x += -state.a * state.b * state.c + state.d / 3 + 7 * state.u * state.d
+    state.many[key % 3] += value * state.many[(key + 1) % 3] + state.d * state.many[0]
+    state.a = max(state.a, state.d) % (state.b * state.b + state.u) - state.many[1] // (state.u * state.a + 1000)
+    state.b -= state.d / 100 - state.c / state.n - value % 7
+    state.d = state.d / (abs(state.d) + state.n)
+    return state.a, state.b, state.c, state.d, state.x
+
+
+def test_floats_of_32_bits_are_the_same_compiled_and_not() -> None:
+    kinds = {"a": "f8", "b": "f8", "c": "f8", "d": "f8", "x": "f8"}
+    chance = np.random.default_rng(5)
+    batch = Columns({"k": chance.integers(0, 99, 400), "v": chance.normal(0, 1, 400)})
+    rows = []
+    for compiled in (True, False):
+        used = fold(mixed, state=NARROW, values="f8", output=kinds, compiled=compiled)
+        operator = Keyed("mixed", [Side("k", "v", used)], None, 4, None)
+        rows.append([row for out in operator.run(0, [[batch]]) for row in out.rows()])
+    assert len(set(rows[1])) > 350 and all(map(math.isfinite, rows[1][-1]))
+    assert rows[0] == rows[1]
 
 
 def add_value(key, value, state):

@@ -125,6 +125,29 @@ def test_columns_that_cannot_be_written_to_are_as_good() -> None:
     )
 
 
+NOT_A_NUMBER = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000123], np.uint64).view(np.float64)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "c16", "M8[s]", "m8[D]"])
+def test_what_is_not_a_number_is_one_group(kind: str) -> None:
+    """Whatever bits it has; as in SQL and pandas. It is equal to nothing in a join."""
+    column = (
+        np.array(["NaT", 3, "NaT", 3, "NaT"], kind)
+        if kind[0] in "mM"
+        else np.array([NOT_A_NUMBER[0], 3, NOT_A_NUMBER[1], 3, NOT_A_NUMBER[2]]).astype(kind)
+    )
+    batch = Columns({"k": column, "other": np.zeros(5)})
+    for by in (["k"], ["k", "other"], ["other", "k"]):
+        plan = Aggregates(by, {"n": "count"})
+        merged = plan.merge([plan.partial(batch.slice(0, 2)), plan.partial(batch.slice(2, 5))])
+        assert sorted(merged["n"].tolist()) == [2, 3], by
+    if kind != "c16":
+        there = places(column)
+        assert there[0] == there[2] == there[4] and there[1] == there[3], "all on one worker"
+    ours, theirs = match(Columns({"k": column}), Columns({"k": column}), ["k"], ["k"])
+    assert sorted(zip(ours.tolist(), theirs.tolist(), strict=True)) == [(1, 1), (1, 3), (3, 1), (3, 3)]
+
+
 def summary(values: list[Any]) -> dict[str, Any]:
     return {
         "count": len(values),

@@ -30,6 +30,7 @@ from dataflow.comm.messages import (
     Pressure,
     Progress,
     Returned,
+    Taken,
 )
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import ProtocolError
@@ -242,7 +243,7 @@ def _random_message(chance: Random) -> AnyMessage:
         changes = tuple(((chance.randrange(9), time), chance.randint(-3, 3)) for _ in range(chance.randrange(4)))
         return Progress(SENDER, number, ProgressBatch(SENDER, number, changes))
     if kind == 2:
-        return chance.choice((Dropped, Finished, Consumed))(SENDER, number)
+        return chance.choice((Dropped, Finished, Consumed, lambda *n: Taken(*n, 3, number)))(SENDER, number)
     if kind == 3:
         return chance.choice((Pressure(SENDER, True), Goodbye(SENDER), Returned(SENDER, [number, 4096])))
     if kind == 4:

@@ -19,6 +19,7 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
+    Taken,
 )
 from dataflow.progress.broadcast import ProgressBatch
 from tests.comm.rig import LINKED, RIGS, End, Rig
@@ -39,6 +40,7 @@ def every_kind(sender: int) -> list[AnyMessage]:
         Progress(sender, 0, ProgressBatch(sender, 7, changes)),
         Progress(sender, 0, ProgressBatch(sender, 8, ())),
         data(sender, [(1, "x"), (2, "y")], time=(3, 4)),
+        Taken(sender, 1, 2, 2**40),
         Dropped(sender, 2**31),
         Finished(sender, 3),
         Consumed(sender, 2**40),

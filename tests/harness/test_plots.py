@@ -82,9 +82,11 @@ def test_other_plots_are_drawn(outcome: Outcome, tmp_path: Path) -> None:
     figures = {
         "panels": plots.timelines([("one", outcome), ("two", outcome)], "Two runs"),
         "memory": plots.memory(outcome, "Memory"),
+        "memory panels": plots.memory_panels([("one", outcome), ("two", outcome)], "Memory of two runs"),
         "bars": plots.bars({"Q1": {"a": 1e6, "b": 2e6}, "Q2": {"b": 5e5}}, "Speed", "events/s", line=(1e6, "floor")),
     }
     assert "worker 1" in texts(figures["memory"]) and "GiB" in texts(figures["memory"])
+    assert {"one", "two", "worker 1"} <= set(texts(figures["memory panels"]).splitlines())
     assert {"2 M", "500 k", "floor", "events/s"} <= set(texts(figures["bars"]).splitlines())
     for name, figure in figures.items():
         assert plots.save(figure, tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -72,6 +72,31 @@ def test_every_strategy_ends_where_it_should_and_changes_no_result(strategy: Str
             assert steps == sorted(steps)
 
 
+@pytest.mark.parametrize(
+    ("to", "strategy", "interval", "complaint"),
+    [
+        (None, None, 0.25, "a map is a list of workers, one for each of 4 bins, not None"),
+        ("0101", None, 0.25, "a map is a list of workers, one for each of 4 bins, not '0101'"),
+        ([0] * 4, "fluid", 0.25, "a strategy is what .* return, not 'fluid'"),
+        ([0] * 4, megaphone.fluid, 0.25, "a strategy is what all_at_once.* return, not <function fluid"),
+        ([0] * 4, megaphone.fluid(budget=5), None, "needs statistics of bins: give the operator an interval"),
+        ([0] * 4, megaphone.fluid(order="biggest"), None, "needs statistics of bins: give the operator an interval"),
+    ],
+)
+def test_a_migration_that_makes_no_sense_is_refused(to: Any, strategy: Any, interval: Any, complaint: str) -> None:
+    async def main(worker: dataflow.Worker) -> Any:
+        with worker.dataflow() as scope:
+            control, configuration = scope.input()
+            _, stream = scope.input()
+            counts = megaphone.unary(configuration, stream, key=lambda k: k, fold=count, bins=4, interval=interval)
+        controller = megaphone.Controller(control, counts)
+        with pytest.raises((megaphone.ControlError, TypeError), match=complaint):
+            controller.migrate(to, strategy)
+        return controller.busy, controller.configuration
+
+    assert simulate(main, workers=1) == [(False, (0,) * 4)]
+
+
 def test_a_cancelled_migration_keeps_what_has_moved() -> None:
     for seed in range(5):
         results = simulate(main, megaphone.fluid(), 30, 8, workers=2, seed=seed)

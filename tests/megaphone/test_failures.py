@@ -132,13 +132,14 @@ def cyclic() -> list[Any]:
     ],
     ids=["an object", "a cycle", "deep inside", "a key", "not by key", "a pending record"],
 )
-def test_state_that_cannot_move_is_named_and_stays(state: Any, pending: list[Any], culprit: str) -> None:
+@pytest.mark.parametrize("limit", [1 << 20, 5], ids=["in one piece", "in pieces"])
+def test_state_that_cannot_move_is_named_and_stays(state: Any, pending: list[Any], culprit: str, limit: int) -> None:
     bins = RowBins(lambda: state)
     bins.state(3)
     if pending:
         bins.put_off(3, 9, pending)
     with pytest.raises(UnmovableState, match=rf"{culprit} cannot move: .*(plain data|recursion)"):
-        bins.take(3)
+        list(bins.depart(3, limit))
     assert bins.numbers == {3} and bins.state(3) is state
     assert bins.least_pending == (9 if pending else None)
     assert bins.due(9) == ({3: pending} if pending else {})
@@ -170,7 +171,7 @@ def test_a_record_that_cannot_move_fails_the_run_and_names_the_operator() -> Non
 PROGRAM = """
     import numpy as np, megaphone, megaphone.columns, megaphone.rows, megaphone.routing, megaphone.state
     victim, moment, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    megaphone.columns.PIECE, megaphone.rows._PIECE, megaphone.routing.PIECES = 64, 64, 64
+    megaphone.columns.PIECE, megaphone.rows.PIECE, megaphone.routing.PIECES = 64, 64, 64
 
     def die():
         print("dying in mid-migration", flush=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from megaphone import bins, routing, state
+from megaphone import bins, portions, routing, state
 from tests.megaphone.cases import run_case
 
 FEW = 150
@@ -40,16 +40,64 @@ def hasty(patch: pytest.MonkeyPatch) -> None:
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     """Pending records stay behind when their bin moves."""
-    take = bins.RowBins.take
+    depart = bins.RowBins.depart
 
-    def without_pending(self: Any, number: int) -> Any:
+    def without_pending(self: Any, number: int, limit: int) -> Any:
         self._pending.pop(number, None)
-        return take(self, number)
+        return depart(self, number, limit)
 
-    patch.setattr(bins.RowBins, "take", without_pending)
+    patch.setattr(bins.RowBins, "depart", without_pending)
 
 
-@pytest.mark.parametrize("break_it", [impatient, careless, hasty, forgetful])
+def in_pieces(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("megaphone.rows.PIECE", 5)
+    patch.setattr("megaphone.routing.PIECES", 16)
+    patch.setattr("megaphone.portions._FIRST", 1)
+
+
+def eager(patch: pytest.MonkeyPatch) -> None:
+    """S installs a bin of which pieces are missing."""
+    in_pieces(patch)
+
+    def add(self: Any, piece: Any) -> bool:
+        try:
+            return bool(really(self, piece)) or self.state is not portions.NO_STATE
+        except Exception:
+            return False
+
+    really = portions.Arriving.add
+    patch.setattr(portions.Arriving, "add", add)
+
+
+def disorderly(patch: pytest.MonkeyPatch) -> None:
+    """S takes pieces as they come, and not in the order of their numbers."""
+    in_pieces(patch)
+    really = portions.Arriving.add
+
+    def add(self: Any, piece: Any) -> bool:
+        return really(self, piece._replace(number=self._next))
+
+    patch.setattr(portions.Arriving, "add", add)
+
+
+def reckless(patch: pytest.MonkeyPatch) -> None:
+    """F gives up its capability when the first pieces have left."""
+    in_pieces(patch)
+    send = routing.Router._send_pieces
+
+    def send_pieces(self: Any, capability: Any) -> bool:
+        if send(self, capability):
+            return True
+        later = capability.delayed(capability.time + 1)
+        while not send(self, later):
+            pass
+        later.drop()
+        return True
+
+    patch.setattr(routing.Router, "_send_pieces", send_pieces)
+
+
+@pytest.mark.parametrize("break_it", [impatient, careless, hasty, forgetful, eager, disorderly, reckless])
 def test_a_broken_rule_is_found_out(break_it: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     break_it(monkeypatch)
     assert any(fails(seed) for seed in range(FEW))

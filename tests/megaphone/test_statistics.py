@@ -184,7 +184,7 @@ def test_a_bin_that_is_emptied_says_so() -> None:
         return seen
 
     (seen,) = simulate(main, workers=1)
-    assert seen == [64 * 11, 64 * 21, 64]
+    assert seen[0] < seen[1] and 0 < seen[2] < seen[0], seen
 
 
 def load_of(worker: int, interval: int, bins: dict[int, tuple[int, int]]) -> Load:

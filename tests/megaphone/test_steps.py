@@ -74,9 +74,13 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: matched(budget=0), "a number of bytes"),
         (lambda: batched(2, gap=-1), "negative"),
         (lambda: batched(0), "at least one bin"),
+        (lambda: batched(1.5), "a number of bins, not 1.5"),  # type: ignore[arg-type]
+        (lambda: fluid(budget="1 MB"), "a number of bytes, not '1 MB'"),  # type: ignore[arg-type]
+        (lambda: fluid(gap=0.5), "a number of times, not 0.5"),  # type: ignore[arg-type]
     ]:
-        with pytest.raises(ValueError, match=complaint):
+        with pytest.raises((ValueError, TypeError), match=complaint):
             make()
+    assert fluid(budget=9).split([Move(0, 1), Move(1, 1)], None) == ([Move(0, 1)], [Move(1, 1)]), "sizes are not known"
     with pytest.raises(TypeError):
         all_at_once(budget=5)  # type: ignore[call-arg]
 

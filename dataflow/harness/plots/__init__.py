@@ -10,7 +10,7 @@ Each takes what was measured, a title and a caption (where the numbers are from)
 
 from dataflow.harness.plots.bars import bars
 from dataflow.harness.plots.ccdf import ccdf
-from dataflow.harness.plots.memory import memories, memory
+from dataflow.harness.plots.memory import memories, memory, memory_panels
 from dataflow.harness.plots.style import PlotsNotInstalled, data_uri, save
 from dataflow.harness.plots.timeline import timeline, timelines
 from dataflow.harness.plots.tradeoff import Point, latency_against_duration, points
@@ -24,6 +24,7 @@ __all__ = [
     "latency_against_duration",
     "memories",
     "memory",
+    "memory_panels",
     "points",
     "save",
     "timeline",

@@ -117,8 +117,8 @@ def log_axis(axis: Any, low: float, high: float) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis._set_axes_scale("log")
-    short = high / low < 100
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,)))
+    between = (2.0, 5.0) if high / low < 100 else (3.0,) if high / low < 3000 else ()
+    axis.set_major_locator(LogLocator(subs=(1.0, *between)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def timelines(runs: Sequence[tuple[str, Outcome]], title: str, caption: str = ""
         _draw(panel, run, name, last=panel is panels[-1])
     panels[len(runs) // 2].set_xlabel("time in s at which records were due")
     window = duration(runs[0][1].timeline.window_ns / 1e9)
-    panels[0].set_ylabel(f"{runs[0][1].latency}, over {window} each")
+    panels[0].set_ylabel(textwrap.fill(f"{runs[0][1].latency}, over {window} each", 36))  # as high as a panel is
     return finish(figure, title, caption)
 
 

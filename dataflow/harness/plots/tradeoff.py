@@ -79,6 +79,7 @@ def _explain(axes: Axes, parameters: list[str], legend: str | None) -> None:
     strategies = axes.legend(title="strategy", loc="upper left", bbox_to_anchor=(1.01, 1), alignment="left")
     if parameters != [""]:
         axes.add_artist(strategies)
+        strategies.set_clip_on(False)  # or no room is made for it
         shapes = [
             axes.plot([], [], MARKERS[i % len(MARKERS)], color=GREY, label=name)[0] for i, name in enumerate(parameters)
         ]
