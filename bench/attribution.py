@@ -55,8 +55,8 @@ def purpose_of(function: Function) -> str | None:
     return "engine"
 
 
-def shares(profile: cProfile.Profile) -> dict[str, float]:
-    """By purpose, the part of all time."""
+def seconds_by_purpose(profile: cProfile.Profile) -> dict[str, float]:
+    """By purpose, the time that the profiler saw."""
     stats: Mapping[Function, tuple[int, int, float, float, Mapping[Function, Any]]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     seconds = dict.fromkeys(PURPOSES, 0.0)
     for function, (_, _, own, _, callers) in stats.items():
@@ -68,5 +68,4 @@ def shares(profile: cProfile.Profile) -> dict[str, float]:
             seconds[purpose_of(caller) or "engine"] += part
         if not callers:
             seconds["engine"] += own
-    whole = sum(seconds.values())
-    return {purpose: part / whole for purpose, part in seconds.items()}
+    return seconds

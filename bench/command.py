@@ -127,6 +127,8 @@ def _measure(experiments: Sequence[Experiment], options: argparse.Namespace, arg
     code = _attempt(experiments, run)
     print(provenance.summary())
     print(table(run.results) if run.results else "nothing was measured")
+    for text in run.told:
+        print(f"\n{text}")
     for picture in run.pictures:
         print(f"drawn: {picture}")
     if options.json is not None:

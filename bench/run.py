@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bench.progress import Display, Progress
+from bench.progress import Display
+from dataflow.harness.progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,6 +48,7 @@ class Run:
         self.folder = folder  # where pictures go
         self.pictures: list[Path] = []
         self.results: list[Result] = []
+        self.told: list[str] = []
         self._display = display or Display()
         self.experiment = ""  # the one under way
 
@@ -59,6 +61,10 @@ class Run:
         full_name = f"{self.experiment}/{name}" if self.experiment else name
         checked_baseline = None if baseline is None else _finite(full_name, baseline)
         self.results.append(Result(full_name, _finite(full_name, value), unit, checked_baseline))
+
+    def tell(self, text: str) -> None:
+        """Something for people, such as a table across results, to be printed after them."""
+        self.told.append(text)
 
     def draw(self, figure: "Figure", name: str = "") -> Path:
         """Save a picture (see ``dataflow.harness.plots``) as ``FOLDER/EXPERIMENT[-name].png``; its path is printed."""

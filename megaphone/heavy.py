@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dataflow.columns import Columns
+from dataflow.columns.batch import Array
 from dataflow.columns.hashing import as_words
 from megaphone.sketch import Heavy, SpaceSaving
 
 CAPACITY = 512  # keys that the sketch keeps
 SAMPLE = 1 << 9  # records of a batch that it sees
+WAITING = 8 * SAMPLE  # keys of small batches that are shown to it together: a call costs as much as many keys
 REPORTED = 256  # keys that a worker tells at most
 SHARE = 1 / 1024  # of a worker's records, for a key to be told
 
@@ -29,6 +31,8 @@ class HeavyKeys:
         self._sketch = SpaceSaving(CAPACITY)
         self._sketch.update(np.empty(0, np.uint64))  # compiles now rather than under load
         self._chance = np.random.default_rng(0)
+        self._waiting = np.empty(WAITING, np.uint64)
+        self._waits = 0  # how many of them
 
     def watch(self, batches: list[list[Columns]]) -> None:
         """Records are about to be applied. One probe of the sketch for each that is looked at."""
@@ -37,11 +41,23 @@ class HeavyKeys:
                 words = as_words(batch[name], name)
                 stride = -(-len(words) // SAMPLE)
                 if stride > 1:
-                    words = words[int(self._chance.integers(stride)) :: stride]
-                self._sketch.update(words, float(stride))
+                    self._sketch.update(words[int(self._chance.integers(stride)) :: stride], float(stride))
+                else:
+                    self._put_off(words)
+
+    def _put_off(self, words: Array) -> None:
+        if self._waits + len(words) > WAITING:
+            self._catch_up()
+        self._waiting[self._waits : self._waits + len(words)] = words
+        self._waits += len(words)
+
+    def _catch_up(self) -> None:
+        self._sketch.update(self._waiting[: self._waits])
+        self._waits = 0
 
     def take(self) -> Heavy:
         """The heavy keys, the heaviest first, with their records; a new interval begins."""
+        self._catch_up()
         found = self._sketch.heavy(share=SHARE)
         self._sketch.clear()
         return Heavy(found.keys[:REPORTED], found.estimates[:REPORTED], found.errors[:REPORTED])

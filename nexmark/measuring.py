@@ -20,9 +20,9 @@ from nexmark.queries import NEEDS
 from nexmark.running import BATCH, Job, Plan, readable
 from nexmark.together import state_of, together
 
-# Where a bid is lost if its auction comes at a later time. Workers that are late by different amounts may send epochs
-# together only where that cannot be; everywhere else records know by their dates where they belong.
-AUCTION_FIRST = ("q4", "q6")
+# What must come at its own time when epochs are late and are sent together: a bid is lost if its auction comes at a
+# later time, from a worker that was less late. All else knows by its date where it belongs, and may come early.
+ON_TIME = {"q4": ("bid",), "q6": ("bid",)}
 LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
 
@@ -108,13 +108,13 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     gc.collect()
     gc.freeze()  # what is there stays: later collections need not look at it
 
-    feed = Feed(job)
+    feed = Feed(job, ON_TIME.get(load.plan.query, ()))
     first, ticks, skipped = load.first, load.ticks, load.preload
 
     def send(epoch: int, low: int, high: int) -> None:
         if mover is not None and worker.index == 0:
             mover.look(epoch * load.epoch, first + epoch * ticks)
-        feed.add(generator.events(range(skipped + low, skipped + high)))
+        feed.add(first + epoch * ticks, generator.events(range(skipped + low, skipped + high)))
 
     control = job.control if mover is None else mover.controller
     live = None
@@ -122,8 +122,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         live = harness.Live(sys.stderr, None if mover is None else mover.bins, terminal=load.terminal)
     recording = await harness.drive(
         worker, load.schedule(worker.peers), send, job.probe,
-        inputs=[feed, control], episodes=episodes, outstanding=load.outstanding, watch=live,
-        coalesce=load.plan.query not in AUCTION_FIRST,
+        inputs=[feed, control], episodes=episodes, outstanding=load.outstanding, watch=live, coalesce=True,
     )  # fmt: skip
     gc.unfreeze()
     after, results = state_of(made), job.rows
@@ -156,23 +155,28 @@ async def _preload(job: Job, load: Load, generator: Generator) -> None:
 
 
 class Feed:
-    """The inputs of a query as one. What is added at one time, several epochs when the run is late, is sent as one."""
+    """The inputs of a query as one. What is added before they advance, several epochs when the run is late, is sent at
+    one time, the first one's; but kinds that are to be `on_time` are sent at their own."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, on_time: Sequence[str] = ()) -> None:
         self._job = job
-        self._added: list[Any] = []
+        self._on_time = on_time
+        self._added: list[tuple[int, Any]] = []
 
-    def add(self, events: Any) -> None:
-        """Events in columns, by kind."""
-        self._added.append(events)
+    def add(self, time: int, events: Any) -> None:
+        """The events of a time, in columns by kind."""
+        self._added.append((time, events))
 
     def advance_to(self, to: int) -> None:
         """Sends, and promises that nothing will come before `to`."""
         added, self._added = self._added, []
         if len(added) == 1:
-            self._job.send(added[0])
+            self._job.send(added[0][1])
         elif added:
-            self._job.send({kind: _joined([events[kind] for events in added]) for kind in added[0]})
+            kinds = [kind for kind in added[0][1] if kind not in self._on_time]
+            self._job.send({kind: _joined([events[kind] for _, events in added]) for kind in kinds})
+            for time, events in added:
+                self._job.send({kind: events[kind] for kind in self._on_time}, at=time)
         for handle in self._job.inputs.values():
             handle.advance_to(to)
 

@@ -19,12 +19,11 @@ from nexmark import folds
 from nexmark.config import SECOND
 from nexmark.counting import counts_of_batch
 from nexmark.dearest import dearest_of_batch
-from nexmark.hottest import PENDING, STATE, hottest, hottest_of_all, up
+from nexmark.hottest import PANES, PENDING, STATE, hottest, hottest_of_all, pane_of, up
 from nexmark.operators import Operators
 from nexmark.vocabulary import STATES
 
 _SUGGESTED = [STATES.index(state) for state in ("OR", "ID", "CA")]
-_PANES = 1 << 24  # slides that query 5 tells apart at a time
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Options:
                 raise ValueError(f"{name} must be a positive number of nanoseconds, not {value}")
         if self.q5_window % self.q5_slide:
             raise ValueError(f"the window of q5 must be a multiple of its slide: {self.q5_window} and {self.q5_slide}")
-        if self.q5_window // self.q5_slide >= _PANES:
-            raise ValueError(f"the window of q5 has more than {_PANES} slides")
+        if self.q5_window // self.q5_slide >= PANES:
+            raise ValueError(f"the window of q5 has more than {PANES} slides")
 
 
 Events = Mapping[str, Stream[Any]]
@@ -104,11 +103,12 @@ def q4(events: Events, ops: Operators, options: Options) -> Stream[Any]:
 def q5(events: Events, ops: Operators, options: Options) -> Stream[Any]:
     """Hot items."""
     slide, grid = options.q5_slide, options.grid
+    pane = pane_of(options.q5_window, slide, grid)
 
     def panes(bids: Columns) -> Any:
-        counted = counts_of_batch(bids, slide)
+        counted = counts_of_batch(bids, pane)
         end = counted["pane_end"]
-        key = counted["auction"] * _PANES + end // slide % _PANES
+        key = counted["auction"] * PANES + end // pane % PANES
         return {"key": key, **counted, "close_at": up(end, grid)}
 
     counts = ops.state_machine(

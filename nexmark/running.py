@@ -12,8 +12,8 @@ from typing import Any
 
 import dataflow
 from dataflow.columns import Columns
+from dataflow.harness.progress import Progress
 from dataflow.harness.startline import agree_on_start
-from nexmark.commands.progress import Progress
 from nexmark.config import Config
 from nexmark.generator import ENCODED
 from nexmark.operators import Migratable, Native
@@ -22,6 +22,7 @@ from nexmark.sources import Generated, Given, Source
 from nexmark.vocabulary import dictionary
 
 BATCH = 1 << 18  # events of an epoch, of all workers together
+FEW_READ = 4  # times as many where a query reads no bids, and so few of the events
 AHEAD = 4  # epochs that may be on their way
 VARIANTS = ("native", "migratable")
 
@@ -36,18 +37,23 @@ class Plan:
     given: Mapping[str, Mapping[str, Any]] | None = None  # columns by kind, in the place of generated ones
     variant: str = "migratable"
     bins: int = 256
-    batch: int = BATCH
+    batch: int | None = None  # events of an epoch; None: as many as suit the query
     windows: Mapping[str, int] = field(default_factory=dict)  # of `Options`, those that are not the default
     updates: Sequence[tuple[int, Any]] = ()
     keep: bool = False  # whether rows are brought home
     output: Path | None = None  # where each worker puts its rows: a part of the file of this name
 
+    @property
+    def epoch_events(self) -> int:
+        """Events of an epoch, of all workers together."""
+        return self.batch or (BATCH if "bid" in NEEDS[self.query] else FEW_READ * BATCH)
+
     def source(self) -> Source:
         """Where events come from."""
         needs = NEEDS[self.query]
         if self.given is not None:
-            return Given(self.given, needs, self.batch)
-        return Generated(self.config, needs, self.events, self.batch)
+            return Given(self.given, needs, self.epoch_events)
+        return Generated(self.config, needs, self.events, self.epoch_events)
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,12 @@ class Job:
         if self._keeps:
             self.kept.append(batch)
 
-    def send(self, events: Mapping[str, Any]) -> None:
-        """Sends the columns of each kind that the query reads."""
+    def send(self, events: Mapping[str, Any], at: int | None = None) -> None:
+        """Sends the columns of each kind that the query reads, at the time of its inputs or at a later one."""
         for kind, columns in events.items():
             length = len(next(iter(columns.values())))
             if length:
-                self.inputs[kind].send(Columns.trusted(dict(columns), length))
+                self.inputs[kind].send(Columns.trusted(dict(columns), length), at)
 
     def configure(self, updates: Sequence[tuple[int, Any]]) -> None:
         """Says all that there will ever be to say about where bins are: records then never wait to know."""

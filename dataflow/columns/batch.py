@@ -95,7 +95,11 @@ class Columns:
         """Rows from `start` up to `end`, without copying."""
         start, end, _ = slice(start, end).indices(self._length)
         length = max(0, end - start)
-        return Columns.trusted({name: arrow.part(c, start, length) for name, c in self._columns.items()}, length)
+        columns = {
+            name: column[start : start + length] if type(column) is np.ndarray else arrow.part(column, start, length)
+            for name, column in self._columns.items()
+        }
+        return Columns.trusted(columns, length)
 
     def take(self, rows: Array) -> Columns:
         """The rows with these numbers, in this order."""
@@ -122,11 +126,15 @@ class Columns:
             return batches[0]
         if not batches:
             return Columns({})
-        names = batches[0].names
+        first = batches[0]._columns
         for batch in batches:
-            if set(batch.names) != set(names):
-                raise ValueError(f"batches have different columns: {names} and {batch.names}")
-        columns = {name: arrow.join(name, [batch[name] for batch in batches]) for name in names}
+            if batch._columns.keys() != first.keys():
+                raise ValueError(f"batches have different columns: {batches[0].names} and {batch.names}")
+        columns: dict[str, Column] = {}
+        for name, column in first.items():
+            parts = [batch._columns[name] for batch in batches]
+            plain = all(type(part) is np.ndarray and part.dtype is column.dtype for part in parts)
+            columns[name] = np.concatenate(parts) if plain else arrow.join(name, parts)  # most are of one kind
         return Columns.trusted(columns, sum(map(len, batches)))
 
     # Given back

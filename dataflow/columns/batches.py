@@ -94,6 +94,8 @@ class KeyedBatches(WithPending):
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
+        for part in self.movable:
+            part.segments.stay_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
         due: dict[str, Array] = {"key": keys.view(np.int64), **dict(zip(self.pending.kinds, values, strict=True))}

@@ -99,6 +99,8 @@ class KeyedJoin:
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
+        for part in self.movable:
+            part.segments.stay_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 

@@ -106,7 +106,20 @@ def release(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
     ctl[FREE + number] = first + 1
 
 
+@njit(inline="always")
+def share_of(bin: Any) -> Any:
+    """A number of 0 to 63 that differs from bin to bin. Bins with as many rows would otherwise all outgrow their
+    segments at one time, and whoever waits would wait for all of them: so each is content with another share."""
+    return (np.int64(bin) * 2654435769 >> 26) & 63
+
+
 # Hash tables
+
+
+@njit(inline="always")
+def is_full(bin: Any, used: Any, room: Any) -> Any:
+    """Whether a table should grow before it takes another row: at 0.53 to 0.75 of its room."""
+    return (used + 1) * 512 > room * (384 - share_of(bin) * 7 // 4)
 
 
 @njit(inline="always")
@@ -151,7 +164,7 @@ def grow_table(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any) -> Any:
 @njit
 def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key that is not there yet; FULL if there is no room."""
-    if (meta[bin, USED] + 1) * 4 > meta[bin, ROOM] * 3:
+    if is_full(bin, np.int64(meta[bin, USED]), np.int64(meta[bin, ROOM])):
         grown = grow_table(words, meta, ctl, stride, bin)
         if grown < 0:
             return grown
@@ -416,8 +429,9 @@ def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts
         needed = meta[bin, USED] + counts[bin]
         counts[bin] = 0
         first, room = meta[bin, FIRST], meta[bin, ROOM]
-        if needed > room:
-            number = size_for(needed)
+        share = 256 - share_of(bin)  # of 256: as much of its room is used, 0.75 to all of it
+        if needed * 256 > room * share:
+            number = size_for((needed * 256 + share - 1) // share)
             target = allocate(words, ctl, stride, number, False)
             if target < 0:
                 return FULL

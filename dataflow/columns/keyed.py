@@ -66,6 +66,8 @@ class Keyed(WithPending):
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
+        for part in self.movable:
+            part.segments.stay_ahead()
         results = [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results

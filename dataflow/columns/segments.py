@@ -8,11 +8,13 @@ that was given back returns its pages to the system.
 from __future__ import annotations
 
 import mmap
+import sys
+import weakref
 from typing import Any
 
 import numpy as np
 
-from dataflow.columns import kernels
+from dataflow.columns import ahead, kernels
 from dataflow.columns.batch import Array
 
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
@@ -78,6 +80,7 @@ class Segments:
         self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META, order="F")
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
+        self._touched = False  # whether a thread touches memory ahead
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -90,6 +93,16 @@ class Segments:
             self._counts = np.zeros(self.bins, np.int64)
         if kernels.reserve_rows(self.words, self.meta, self.ctl, self.stride, bins, self._counts) < 0:
             raise self.full()
+
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        unit = self.stride * 8
+        if self._touched or int(self.ctl[kernels.GIVEN]) * unit < ahead.ENOUGH or sys.platform != "linux":
+            return
+        self._touched = True
+        size = int(self.ctl[kernels.LIMIT]) * unit
+        own = ahead.start(self.words.ctypes.data, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
+        weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
 
     def clear(self, bin: int) -> None:
         """Gives the segment of a bin back."""

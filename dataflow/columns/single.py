@@ -27,6 +27,7 @@ def take_row(table: Table, key: Array) -> Array | None:
     row = _row_of(table, key)
     if row is None:
         return None
+    table.moves[table.bins_of(key)] += 1
     skip = 0 if table.dense else 1
     words = table.words[row * table.stride + skip : (row + 1) * table.stride].copy()
     if table.dense:
@@ -58,6 +59,7 @@ def put_row(table: Table, key: Array, words: Array) -> None:
 def make_row(table: Table, key: Array) -> int:
     """The row of a key, made if need be."""
     bin = int(table.bins_of(key)[0])
+    table.moves[bin] += 1
     counted = int(table.meta[bin, kernels.RECORDS])
     row = int(table.rows(key)[0])
     table.meta[bin, kernels.RECORDS] = counted  # it was no record

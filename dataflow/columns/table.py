@@ -46,6 +46,13 @@ class Table(Part, ABC):
         self.stride = self.segments.stride
         self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
+        self.moves: Array = np.zeros(bins, np.int64)  # by bin, how often rows have come or gone without a record
+
+    def departed(self, bin: int) -> None:
+        self.moves[bin] += 1
+
+    def arrived(self, bin: int) -> None:
+        self.moves[bin] += 1
 
     @property
     def fields(self) -> list[str]:
@@ -154,9 +161,11 @@ class DenseTable(Table):
         self._made: Array = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
 
     def departed(self, bin: int) -> None:
+        super().departed(bin)
         kernels.mark_made(self._made, bin, False)
 
     def arrived(self, bin: int) -> None:
+        super().arrived(bin)
         kernels.mark_made(self._made, bin, True)
 
     def check(self, keys: Array) -> None:

@@ -80,7 +80,8 @@ def updates_of(options: argparse.Namespace) -> list[tuple[int, Any]]:
     except OSError as error:
         raise Misuse(f"cannot read --config {options.config}: {error.strerror}") from None
     except (ControlError, UnicodeDecodeError) as error:
-        raise Misuse(f"--config {options.config}: {error}. Nothing was run") from None
+        told = str(error).removeprefix(f"{options.config}: ")
+        raise Misuse(f"--config {options.config}: {told}. Nothing was run") from None
     if early := [time for time, _ in updates if time < 0]:
         raise Misuse(f"--config {options.config}: time {early[0]} is before the first, 0. Nothing was run")
     return sorted(updates, key=lambda update: update[0])

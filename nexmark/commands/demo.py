@@ -37,6 +37,7 @@ def add_to(commands: Commands) -> None:
         help="a million keys move while the stream flows: a live view, a picture, a page",
         description=DESCRIPTION,
         epilog=EPILOG,
+        usage="%(prog)s [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rate", type=number, default=200_000, metavar="R", help="events per second (200,000)")

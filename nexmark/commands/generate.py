@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from dataflow.harness.progress import Progress
 from nexmark import files
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_options, config_of, whole
-from nexmark.commands.progress import Progress
 from nexmark.generator import Generator
 
 DESCRIPTION = """\
@@ -40,6 +40,7 @@ def add_to(commands: Commands) -> None:
         help="write events to Parquet files",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s --events N --out DIR [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--events", type=whole, required=True, metavar="N", help="how many events")

@@ -50,6 +50,7 @@ def add_to(commands: Commands) -> None:
         help="a query under open-loop load, with migrations",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s QUERY --rate R --duration S [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_query(parser)

@@ -52,11 +52,23 @@ def config_of(options: argparse.Namespace) -> Config:
 
 
 def whole(text: str) -> int:
-    """A whole number, perhaps with separators: 10000000, 10_000_000 and 10,000,000 are the same."""
+    """A whole number, perhaps with separators: 10000000, 10_000_000, 10,000,000 and 1e7 are the same.
+
+    >>> whole("10,000"), whole("1e7")
+    (10000, 10000000)
+    """
+    plain = text.replace(",", "")
     try:
-        return int(text.replace(",", ""))
+        return int(plain)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        pass
+    try:
+        value = float(plain)
+    except ValueError:
+        value = float("nan")
+    if not value.is_integer():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(value)
 
 
 def number(text: str) -> float:

@@ -16,7 +16,7 @@ from nexmark.commands.asking import add_query, add_workers, check_files, check_w
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, whole
 from nexmark.queries import NEEDS
 from nexmark.results import put_together
-from nexmark.running import BATCH, Plan, Result, main
+from nexmark.running import BATCH, FEW_READ, Plan, Result, main
 from nexmark.sources import with_dates
 
 DESCRIPTION = """\
@@ -52,6 +52,7 @@ def add_to(commands: Commands) -> None:
         help="a query over a finite stream, as fast as it goes",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s QUERY (--events N | --input DIR) [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_query(parser)
@@ -60,8 +61,9 @@ def add_to(commands: Commands) -> None:
     source.add_argument("--input", type=Path, metavar="DIR", help="the events in a folder that `generate` wrote")
     add_workers(parser)
     parser.add_argument(
-        "--batch", type=whole, default=BATCH, metavar="N", help=f"events of an epoch (default {BATCH:,})"
-    )
+        "--batch", type=whole, metavar="N",
+        help=f"events of an epoch (default {BATCH:,}; {FEW_READ * BATCH:,} for q3 and q8, which read no bids)",
+    )  # fmt: skip
     parser.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     parser.add_argument("--output", type=Path, metavar="FILE.parquet", help="write the rows there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
@@ -90,7 +92,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """What to run; Misuse if it makes no sense."""
     config = config_of(options)
     windows, updates = windows_of(options), updates_of(options)
-    if options.batch < 1:
+    if options.batch is not None and options.batch < 1:
         raise Misuse(f"--batch is {options.batch}; an epoch has at least one event")
     given = None
     if options.input is not None:
@@ -125,7 +127,7 @@ def summary(plan: Plan, results: Sequence[Result]) -> dict[str, Any]:
         "variant": plan.variant,
         "workers": len(results),
         "bins": plan.bins,
-        "batch": plan.batch,
+        "batch": plan.epoch_events,
         "windows_ns": dict(plan.windows),
         "updates": len(plan.updates),
         "events": events,

@@ -43,6 +43,7 @@ def add_to(commands: Commands) -> None:
         help="a query answered three ways, and whether the rows are the same",
         description=DESCRIPTION,
         epilog=EXAMPLES,
+        usage="%(prog)s QUERY --events N [option ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_query(parser)

@@ -36,13 +36,13 @@ def test_a_log_gets_one_line_for_a_short_run_however_many_ticks() -> None:
 
 
 def test_a_log_is_reminded_now_and_then_of_a_long_run() -> None:
-    assert run_for(io.StringIO(), 25, 1.0) == ["work: 40% after 10 s", "work: 80% after 20 s", "work: done in 25.0 s"]
+    assert run_for(io.StringIO(), 25, 1.0) == ["work: 40%, 15 s left", "work: 80%, 5 s left", "work: done in 25.0 s"]
 
 
 def test_a_terminal_gets_a_bar_that_fills() -> None:
     first, *_, last_bar, end = run_for(Terminal(), 10, 0.2)
-    assert first == "work " + "░" * 30 + "   0% 0 s"
-    assert last_bar == "work " + "█" * 30 + " 100% 2 s"
+    assert first == "work " + "░" * 30 + "   0%"
+    assert last_bar == "work " + "█" * 30 + " 100%, 0 s left"
     assert end == "work: done in 2.0 s"
 
 

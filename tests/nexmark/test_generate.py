@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from dataflow.harness.progress import Progress
 from nexmark import files
 from nexmark.commands import generate
 from nexmark.commands.main import main
-from nexmark.commands.progress import Progress
 from nexmark.config import Config
 from nexmark.generator import Generator
 from nexmark.rows import rows

@@ -59,22 +59,34 @@ def test_half_of_one_workers_bins_move() -> None:
     assert all(there == 1 for here, there in zip(home, moved, strict=True) if here != there)
 
 
+class Sent:
+    """In the place of a job: what is sent, and when."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.inputs: dict[str, Any] = {}
+
+    def send(self, events: Any, at: int | None = None) -> None:
+        self.sent += [(at, kind, table["id"].tolist()) for kind, table in events.items()]
+
+
 def test_epochs_that_are_late_are_sent_as_one() -> None:
-    class Job:
-        def __init__(self) -> None:
-            self.sent: list[Any] = []
-            self.inputs: dict[str, Any] = {}
-
-        def send(self, events: Any) -> None:
-            self.sent.append({kind: {n: c.tolist() for n, c in table.items()} for kind, table in events.items()})
-
-    job: Any = Job()
+    job: Any = Sent()
     feed = Feed(job)
     feed.advance_to(1)
     for id in (1, 2):
-        feed.add({"person": {"id": np.array([id])}})
-    feed.advance_to(2)
-    assert job.sent == [{"person": {"id": [1, 2]}}]
+        feed.add(id, {"person": {"id": np.array([id])}})
+    feed.advance_to(3)
+    assert job.sent == [(None, "person", [1, 2])]
+
+
+def test_bids_that_are_late_are_sent_at_their_own_times() -> None:
+    job: Any = Sent()
+    feed = Feed(job, on_time=("bid",))
+    for id in (1, 2):
+        feed.add(id, {"auction": {"id": np.array([id])}, "bid": {"id": np.array([id + 10])}})
+    feed.advance_to(3)
+    assert job.sent == [(None, "auction", [1, 2]), (1, "bid", [11]), (2, "bid", [12])]
 
 
 def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

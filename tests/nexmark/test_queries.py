@@ -10,11 +10,13 @@ import pytest
 import dataflow
 from dataflow.testing import simulate
 from nexmark import oracle
-from nexmark.config import Config
-from nexmark.running import Plan, main
+from nexmark.config import SECOND, Config
+from nexmark.hottest import pane_of
+from nexmark.measuring import ON_TIME, Feed
+from nexmark.running import Job, Plan, Result, main, readable
 from nexmark.vocabulary import dictionary
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
-from tests.nexmark.runs import answer, columns, plain, random_plan, random_updates, rows_of
+from tests.nexmark.runs import answer, columns, options_of, plain, random_plan, random_updates, rows_of
 from tests.nexmark.test_oracle import TRACE_ANSWERS
 
 QUERIES = list(oracle.QUERIES)
@@ -50,6 +52,50 @@ def test_variants_and_sizes_of_batches_make_no_difference(query: str) -> None:
     for variant, workers, batch in (("native", 1, 1000), ("native", 4, 20_000), ("migratable", 2, 700)):
         this = replace(plan, variant=variant, batch=batch)
         assert rows_of(dataflow.execute(main, this, workers=workers, in_process=True)) == expected, this
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slides_are_cut_into_panes_where_times_are_fine(seed: int) -> None:
+    """Query 5 then keeps the largest total of each bin; bins that come and go, and ties, must not mislead it."""
+    windows = {"window": 3 * SECOND, "slide": SECOND}
+    config = Config(seed=seed, rate=100, in_flight=30, hot_auction_ratio=2 if seed else 1)
+    plan = Plan("q5", config, events=700, bins=4, batch=2, windows=options_of("q5", windows), keep=True)
+    grid = plan.source().grid
+    assert pane_of(windows["window"], windows["slide"], grid) < SECOND
+    plan = replace(plan, updates=random_updates(random.Random(seed), plan, 2, 60))
+    assert rows_of(simulate(main, plan, None, plain(plan), workers=2, seed=seed)) == answer(plan, windows)
+
+
+async def late(worker: dataflow.Worker, plan: Plan, seed: int) -> Result:
+    """As a worker that is late: several epochs are sent at the time of the first, and not those of other workers."""
+    source, chance = plan.source(), random.Random(f"{seed} {worker.index}")
+    job = Job(worker, plan, source.grid, plain(plan))
+    feed = Feed(job, ON_TIME.get(plan.query, ()))
+    job.configure(plan.updates if worker.index == 0 else ())
+    number = 0
+    job.advance_to(source.time(0))
+    while number < source.epochs:
+        together = range(number, min(source.epochs, number + chance.choice([1, 1, 4, 9])))
+        for each in together:
+            feed.add(source.time(each), source.share(each, worker.index, worker.peers))
+        number = together.stop
+        if number < source.epochs:
+            feed.advance_to(source.time(number))
+        await worker.room()
+    feed.advance_to(source.time(source.epochs - 1) + source.grid)
+    job.close()
+    await job.probe.wait_done()
+    return Result(plan.events, job.rows, 0, 0, 0, 0, [row for batch in job.kept for row in readable(batch).rows()])
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_workers_that_are_late_by_different_amounts(query: str) -> None:
+    """Bids must not come at an earlier time than their auctions do, from another worker."""
+    for seed in range(3):
+        config = Config(seed=seed, rate=1000, in_flight=5, auctions=10, bids=40)
+        plan = Plan(query, config, events=1000, bins=8, batch=10, keep=True)
+        plan = replace(plan, updates=random_updates(random.Random(seed), plan, 2, 10))
+        assert rows_of(simulate(late, plan, seed, workers=2, seed=seed)) == answer(plan, {}), f"seed {seed}"
 
 
 def in_words(events: dict[str, list[Row]]) -> dict[str, list[Row]]:

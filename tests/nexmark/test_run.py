@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from dataflow.harness.progress import Progress
 from nexmark import oracle
 from nexmark.commands import verify
 from nexmark.commands.main import main
-from nexmark.commands.progress import Progress
 from nexmark.config import Config
 from nexmark.generator import Generator
 from nexmark.rows import rows

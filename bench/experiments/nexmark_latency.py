@@ -1,0 +1,75 @@
+"""NEXMark: the highest rate that each query sustains with epochs of a millisecond, and its latency at half of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dataflow
+from bench.registry import benchmark
+from bench.run import Run
+from dataflow.harness import Outcome
+from dataflow.harness.tables import label, number, table
+from nexmark import running
+from nexmark.measuring import Load, main
+from nexmark.queries import QUERIES
+from nexmark.running import Plan, Result
+
+LAG = 0.05  # seconds: a rate is not sustained if what was due by the end of a trial takes longer than that beyond it
+STEP = 2**0.5  # from one rate that is tried to the next
+QUANTILES = (0.5, 0.9, 0.99, 0.9999, 1)
+
+
+@benchmark("nexmark-latency", "the highest rate of Q1 to Q8 with 1 ms epochs, and latency at half of it; two processes")
+def nexmark_latency(run: Run) -> None:
+    """Short trials find the rate, from the one on that the query has in a closed loop."""
+    seconds, trial = (3.0, 1.5) if run.quick else (8.0, 4.0)
+    rows = []
+    for query in run.each("queries", list(QUERIES)):
+        most = highest(partial(_sustains, query, trial), _throughput(query) / 2)
+        outcome = _outcome(query, most / 2, seconds)
+        run.report(f"{query} highest rate sustained", most, "events/s")
+        latencies = [value / 1e6 for value in outcome.total.quantiles(QUANTILES)]
+        for quantile, latency in zip(QUANTILES, latencies, strict=True):
+            run.report(f"{query} at half of it, {label(quantile)}", latency, "ms")
+        rows.append([query.upper(), number(most), number(most / 2), *map(number, latencies)])
+    headings = ["query", "highest events/s", "half of it", "ms: .5", ".9", ".99", ".9999", "max"]
+    run.tell(table(headings, rows, range(1, len(headings))))
+
+
+def highest(sustains: Callable[[float], bool], first: float) -> float:
+    """The highest rate that is sustained, to a factor of the square root of two.
+
+    >>> highest(lambda rate: rate <= 5_000_000, first=1_000_000)
+    4000000.0...
+    >>> highest(lambda rate: rate <= 100_000, first=1_000_000)
+    88388.3...
+    """
+    rate = first
+    if not sustains(rate):
+        while not sustains(rate := rate / STEP):
+            if rate < 1000:
+                raise RuntimeError("not even a thousand events a second are sustained")
+        return rate
+    while sustains(rate * STEP):
+        rate *= STEP
+    return rate
+
+
+def _throughput(query: str) -> float:
+    """Events/s of the closed loop."""
+    events = 10_000_000
+    results: list[Result] = dataflow.execute(running.main, Plan(query, events=events), workers=2)
+    return events / max(result.seconds for result in results)
+
+
+def _sustains(query: str, seconds: float, rate: float) -> bool:
+    """Twice, if need be: the machine may have been busy with something else at that moment."""
+    return any(_outcome(query, rate, seconds).lag <= LAG for _ in range(2))
+
+
+def _outcome(query: str, rate: float, seconds: float) -> Outcome:
+    load = Load(Plan(query), rate, seconds)
+    seen: list[Any] = dataflow.execute(main, load, workers=2)
+    return load.outcome(seen, warmup=seconds / 4)

@@ -1,0 +1,83 @@
+"""Memory is touched ahead of its use without being changed; bins do not all grow at once."""
+
+import gc
+import mmap
+import threading
+
+import numpy as np
+
+from dataflow.columns import ahead, kernels
+from dataflow.columns.segments import Segments
+from dataflow.columns.table import HashTable
+
+MIB = 1 << 20
+
+
+def touched(given_bytes: int, size: int, words: np.ndarray) -> int:  # type: ignore[type-arg]
+    """Lets it run once over an array, to keep four megabytes ready; how far it got."""
+    own = np.zeros(2, np.int64)
+    given = np.array([given_bytes // 8])
+    ahead.keep_ahead(words.ctypes.data, given, 8, size, 4 * MIB, 64 * MIB, own, True)
+    return int(own[ahead.READY])
+
+
+def test_pages_beyond_what_is_given_out_are_touched_and_nothing_changes() -> None:
+    words = np.frombuffer(mmap.mmap(-1, 16 * MIB), np.uint64)
+    words[:] = np.arange(len(words))
+    assert 6 * MIB - 8192 <= touched(2 * MIB, 16 * MIB, words) <= 6 * MIB
+    assert (words == np.arange(len(words))).all()
+
+
+def test_it_stays_within_the_array() -> None:
+    words = np.frombuffer(mmap.mmap(-1, 4 * MIB), np.uint64)
+    assert touched(2 * MIB, 4 * MIB, words) <= 4 * MIB
+    assert touched(4 * MIB, 4 * MIB, words) <= 4 * MIB + 4096  # it counts from there, and touches nothing
+
+
+def test_it_does_nothing_when_it_was_told_to_stop() -> None:
+    words = np.frombuffer(mmap.mmap(-1, MIB), np.uint64)
+    own = np.array([1, 0])
+    ahead.keep_ahead(words.ctypes.data, np.zeros(1, np.int64), 8, MIB, MIB, MIB, own, False)
+    assert own[ahead.READY] == 0
+
+
+def test_small_segments_have_no_thread_and_large_ones_take_theirs_with_them() -> None:
+    before = set(threading.enumerate())
+    segments = Segments(2, 1)
+    segments.make(0, kernels.room_for(1000), 1000)
+    segments.stay_ahead()
+    assert set(threading.enumerate()) == before
+    segments.make(1, kernels.room_for(ahead.ENOUGH // 8), 1)
+    segments.stay_ahead()
+    segments.stay_ahead()
+    (thread,) = set(threading.enumerate()) - before
+    assert thread.name == "memory ahead"
+    del segments
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_bins_with_as_many_keys_grow_one_after_the_other() -> None:
+    table = HashTable(256, {"count": "i8"})
+    keys, most, rooms = 100_000, 0.0, table.meta[:, kernels.ROOM].copy()
+    table.rows(np.arange(keys).astype(np.uint64))
+    while keys < 400_000:
+        more = keys // 100
+        rooms[:] = table.meta[:, kernels.ROOM]
+        table.rows(np.arange(keys, keys + more).astype(np.uint64))
+        most = max(most, float((table.meta[:, kernels.ROOM] != rooms).mean()))
+        keys += more
+    assert most < 0.2  # all of them at once, nearly, if each were content with the same share
+
+
+def test_queues_with_as_many_rows_grow_one_after_the_other() -> None:
+    segments, most, rooms = Segments(256, 2, packed=True), 0.0, np.zeros(256, np.int64)
+    for rows in range(2000):
+        segments.reserve(np.arange(256))
+        segments.meta[:, kernels.USED] += 1
+        if rows > 500:
+            most = max(most, float((segments.meta[:, kernels.ROOM] != rooms).mean()))
+        rooms[:] = segments.meta[:, kernels.ROOM]
+        assert (segments.meta[:, kernels.USED] <= segments.meta[:, kernels.ROOM]).all()
+    assert most < 0.2
