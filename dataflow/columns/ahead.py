@@ -89,14 +89,17 @@ def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: An
             _sleep(_REST)
 
 
-def start(base: int, given: Array, unit: int, size: int) -> Array:
-    """Starts a thread for an array of `size` bytes at `base`, of which `given[0]` units of bytes are given out; what to
-    write to in order to stop it."""
+def start(words: Array, given: Array, unit: int, size: int) -> Array:
+    """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out; what to
+    write to in order to stop it.
+
+    The thread holds the array: memory that it may be touching is not unmapped before it has stopped.
+    """
     own: Array = np.zeros(2, np.int64)
 
     def body() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        keep_ahead(base, given, unit, size, LEAST, MOST, own, False)
+        keep_ahead(words.ctypes.data, given, unit, size, LEAST, MOST, own, False)
 
     threading.Thread(target=body, name="memory ahead", daemon=True).start()
     return own

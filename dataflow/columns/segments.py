@@ -101,7 +101,7 @@ class Segments:
             return
         self._touched = True
         size = int(self.ctl[kernels.LIMIT]) * unit
-        own = ahead.start(self.words.ctypes.data, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
+        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
         weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
 
     def clear(self, bin: int) -> None:

@@ -3,6 +3,7 @@
 import gc
 import mmap
 import threading
+import weakref
 
 import numpy as np
 
@@ -52,10 +53,12 @@ def test_small_segments_have_no_thread_and_large_ones_take_theirs_with_them() ->
     segments.stay_ahead()
     (thread,) = set(threading.enumerate()) - before
     assert thread.name == "memory ahead"
+    words = weakref.ref(segments.words)
     del segments
     gc.collect()
+    assert words() is not None or not thread.is_alive()  # what it may be touching stays mapped while it runs
     thread.join(10)
-    assert not thread.is_alive()
+    assert not thread.is_alive() and words() is None
 
 
 def test_bins_with_as_many_keys_grow_one_after_the_other() -> None:
