@@ -61,7 +61,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         before, dashes, after = argv[:at], ["--"], argv[at + 1 :]
     options, rest = parser.parse_known_args(before)
     if any(argument.startswith("-") for argument in rest) or (rest + dashes and not hasattr(options, "arguments")):
-        parser.error(f"unrecognized arguments: {' '.join([*rest, *dashes, *after])}")
+        unknown = [argument for argument in rest if argument.startswith("-")] or [*rest, *dashes, *after]
+        hint = "; what is meant for the program goes after --" if hasattr(options, "arguments") else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if hasattr(options, "arguments"):
         options.arguments += [*rest, *after]
     return options

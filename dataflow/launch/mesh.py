@@ -125,13 +125,14 @@ async def _listen(
     told: set[str] = set()  # they try again and again, and are told of once
 
     async def welcome(stream: trio.SocketStream) -> None:
+        whence = _whence(stream)  # now: who has left cannot be asked
         try:
             with trio.fail_after(_HANDSHAKE):
                 peer, wrapped, keys = await _accept(me, stream, context)
             if peer not in expected or peer in connected:
                 raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
         except (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
-            line = f"turned away a connection from {_whence(stream)}: {_reason(error)}"
+            line = f"turned away a connection from {whence}: {_reason(error)}"
             if line not in told:
                 told.add(line)
                 print(line, file=sys.stderr)
@@ -162,7 +163,11 @@ async def _accept(
     wrapped = await _wrap(stream, context, None)
     listener = Listener(me)
     await wrapped.send_all(listener.answer(await _exactly(wrapped, GREETING_SIZE)))
-    peer, keys = listener.finish(await _exactly(wrapped, PROOF_SIZE))
+    try:
+        proof = await _exactly(wrapped, PROOF_SIZE)
+    except _Ended as error:  # it has seen our proof, and left: what it would have said, had it believed us
+        raise _Ended(f"{error}: it may have another secret (compare the files of --secret)") from None
+    peer, keys = listener.finish(proof)
     return peer, wrapped, keys
 
 

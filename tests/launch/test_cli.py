@@ -76,6 +76,7 @@ WRONG = {
     "not a function": (["run", "program:number"], "async def main"),
     "no workers": (["run", "program:main", "--workers", "0"], "at least 1"),
     "no number of workers": (["run", "program:main", "--workers", "two"], "--workers"),
+    "an option of the program's": (["run", "program:main", "a", "--foo", "b"], "--foo; what is meant for the program"),
     "no limit": (["run", "program:main", "--limit", "0"], "at least 1"),
     "a process without hosts": (["run", "program:main", "--process", "0"], "--process is for several hosts"),
     "a secret without hosts": (["run", "program:main", "--secret", "secret"], "--secret is for several hosts"),

@@ -281,6 +281,7 @@ def test_another_secret(arena: Arena) -> None:
     assert ended.status != 0 and re.search("does not know the secret", ended.err)
     ended = first.end()
     assert ended.status != 0 and "worker 1" in ended.err
+    assert re.search("from 127.0.0.1: .* may have another secret .compare the files of --secret", ended.err)
 
 
 @pytest.mark.parametrize("difference", ["hosts", "workers"])
