@@ -7,6 +7,7 @@ that was given back returns its pages to the system.
 
 from __future__ import annotations
 
+import gc
 import mmap
 import sys
 import weakref
@@ -29,16 +30,30 @@ class OutOfMemory(MemoryError):
 
 def reserve(size: int) -> mmap.mmap:
     """Addresses without memory; large pages where the system offers them (a table is read at random)."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
     try:
-        mapped = mmap.mmap(-1, size, flags=flags)
-    except OSError:  # a system that limits addresses (ulimit -v): take what it gives
-        if size <= 1 << 24:
-            raise
-        return reserve(size // 2)
+        mapped = _map(size)
+    except OSError:
+        # There are addresses for 500 arrays or so. Dataflows that are over may hold them still: they are cycles of
+        # objects, and the collector, which counts objects and not addresses, has had no reason to look.
+        gc.collect()
+        mapped = _map_what_there_is(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         mapped.madvise(mmap.MADV_HUGEPAGE)
     return mapped
+
+
+def _map(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+
+
+def _map_what_there_is(size: int) -> mmap.mmap:
+    """For a system that limits addresses (ulimit -v): half as many, or half of that, and so on."""
+    try:
+        return _map(size)
+    except OSError:
+        if size <= 1 << 24:
+            raise
+        return _map_what_there_is(size // 2)
 
 
 class Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from dataflow.columns import kernels
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
-from dataflow.columns.segments import OutOfMemory, Segments
+from dataflow.columns.segments import RESERVED, OutOfMemory, Segments
 from dataflow.columns.table import Dense, DenseTable, HashTable, Table, make_table
 
 AWKWARD = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 0x9E3779B97F4A7C15, 2**64 - 0x9E3779B97F4A7C15]
@@ -310,3 +311,17 @@ def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_fo
     else:
         assert counted.sum() == keys.size  # 105 blocks, a seventh of each kind
         assert not counted[exact == 0].any()
+
+
+def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
+    """More arrays than there are addresses for, each in a cycle that only the collector can free."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(600):
+            garbage: list[Any] = [segments := Segments(2, 1)]
+            garbage.append(garbage)
+            assert segments.words.nbytes == RESERVED
+    finally:
+        gc.enable()
+        gc.collect()
