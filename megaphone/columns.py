@@ -12,11 +12,12 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed, split
+from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
+from dataflow.columns.scatter import split
 from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense, DenseTable
 from dataflow.lowlevel import Context, InputPort, MessageCapability
@@ -69,12 +70,10 @@ class ColumnRouter(Router):
         """The records whose keys are in their bins, and those whose keys are apart."""
         name = self._wanted[port][0]
         keys = as_words(columns[name], name)
-        order, ends = np.empty(len(keys), np.int64), np.zeros(2 * self._peers, np.int64)
+        to = np.empty(len(keys), np.uint16)
         workers = self._configurations.at(time)
-        route_apart(
-            keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, order, ends
-        )  # fmt: skip
-        parts = split(columns, order, ends)
+        route_apart(keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, to)
+        parts = split(columns, to, 2 * self._peers)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
     def route(self, time: Time, port: int, batch: Any) -> Parts:
@@ -82,9 +81,9 @@ class ColumnRouter(Router):
         if self._peers == 1:
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
-        order, ends = np.empty(len(keys), np.int64), np.zeros(self._peers, np.int64)
-        self._find(keys, self._by, self._configurations.at(time), order, ends)
-        return Parts(split(columns, order, ends))
+        to = np.empty(len(keys), np.uint16)
+        self._find(keys, self._by, self._configurations.at(time), to)
+        return Parts(split(columns, to, self._peers))
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         if migration.keys is not None:

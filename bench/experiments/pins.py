@@ -16,8 +16,9 @@ from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
 from dataflow.columns import Columns
-from dataflow.columns.hashing import route_apart, route_hashed, split
+from dataflow.columns.hashing import route_apart, route_hashed
 from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.scatter import split
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
 from megaphone.keyspace import WordOverrides
@@ -98,16 +99,16 @@ def _same(key: int) -> int:
 
 
 def _plain(owners: Any, batch: Columns) -> None:
-    order, ends = np.empty(len(batch), np.int64), np.zeros(PEERS, np.int64)
-    route_hashed(batch["key"].view(np.uint64), SHIFT, owners, order, ends)
-    split(batch, order, ends)
+    to = np.empty(len(batch), np.uint16)
+    route_hashed(batch["key"].view(np.uint64), SHIFT, owners, to)
+    split(batch, to, PEERS)
 
 
 def _pinned(owners: Any, table: WordOverrides, batch: Columns) -> None:
-    order, ends = np.empty(len(batch), np.int64), np.zeros(2 * PEERS, np.int64)
+    to = np.empty(len(batch), np.uint16)
     words = batch["key"].view(np.uint64)
-    route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, order, ends)
-    for part in split(batch, order, ends)[PEERS:]:
+    route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, to)
+    for part in split(batch, to, 2 * PEERS)[PEERS:]:
         mark(part)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 
 from dataflow.columns.arrow import type_name
-from dataflow.columns.batch import Array, Column, Columns
+from dataflow.columns.batch import Array, Column
 
 WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
 _OUT, _OWNERS, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
@@ -67,41 +67,18 @@ def unmix_all(hashes: Any, keys: Any) -> None:
         keys[i] = unmix(hashes[i])
 
 
-@njit
-def _group(to: Any, order: Any, ends: Any) -> None:
-    """The rows in the order of their owners, and where each owner's end. `ends` comes with zeros.
-
-    They are counted here, and not where owners are looked up: a count that waits for a cache miss to know its address
-    keeps the next look-up waiting as well.
-    """
-    for i in range(to.size):
-        ends[to[i]] += 1
-    start = 0
-    for owner in range(ends.size):
-        count = ends[owner]
-        ends[owner] = start
-        start += count
-    for i in range(to.size):
-        order[ends[to[i]]] = i
-        ends[to[i]] += 1
-
-
-@njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
-def route_hashed(keys: Any, shift: Any, owners: Any, order: Any, ends: Any) -> None:
-    """Rows by the owner of their key's bin: the rows in the order of their owners, and where each owner's end."""
-    to = np.empty(keys.size, np.uint16)
+@njit(types.void(WORDS, types.uint64, _OWNERS, _OWNERS), cache=True)
+def route_hashed(keys: Any, shift: Any, owners: Any, to: Any) -> None:
+    """The owner of each row: who has the bin of its key."""
     for i in range(keys.size):
         to[i] = owners[mix(keys[i]) >> shift]
-    _group(to, order, ends)
 
 
-@njit(types.void(WORDS, types.uint64, _OWNERS, _COUNTS, _COUNTS), cache=True)
-def route_dense(keys: Any, mask: Any, owners: Any, order: Any, ends: Any) -> None:
+@njit(types.void(WORDS, types.uint64, _OWNERS, _OWNERS), cache=True)
+def route_dense(keys: Any, mask: Any, owners: Any, to: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
-    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         to[i] = owners[keys[i] & mask]
-    _group(to, order, ends)
 
 
 @njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
@@ -117,21 +94,16 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
 
 
 @njit(
-    types.void(
-        WORDS, types.boolean, types.uint64, _OWNERS, WORDS, types.int32[::1], types.uint32, _COUNTS, _COUNTS
-    ),
+    types.void(WORDS, types.boolean, types.uint64, _OWNERS, WORDS, types.int32[::1], types.uint32, _OWNERS),
     cache=True,
-)  # fmt: skip
-def route_apart(
-    keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, order: Any, ends: Any
-) -> None:
+)
+def route_apart(keys: Any, dense: Any, by: Any, workers: Any, slots: Any, owners: Any, peers: Any, to: Any) -> None:
     """The same; a key in `slots` has for its owner `peers` and the one that is named there.
 
     Whether a key is in the table is what nobody can predict where the heaviest are: the first slot, which mostly tells,
     is looked at without a branch.
     """
     mask = np.uint64(slots.size - 1)
-    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         hashed = mix(keys[i])
         owner = np.int64(workers[keys[i] & by] if dense else workers[hashed >> by])
@@ -147,16 +119,13 @@ def route_apart(
                     break
                 slot = (slot + np.uint64(1)) & mask
         to[i] = owner
-    _group(to, order, ends)
 
 
-@njit(types.void(WORDS, types.uint64, _COUNTS, _COUNTS), cache=True)
-def route_modulo(keys: Any, peers: Any, order: Any, ends: Any) -> None:
+@njit(types.void(WORDS, types.uint64, _OWNERS), cache=True)
+def route_modulo(keys: Any, peers: Any, to: Any) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
-    to = np.empty(keys.size, np.uint16)
     for i in range(keys.size):
         to[i] = ((mix(keys[i]) >> np.uint64(32)) * peers) >> np.uint64(32)
-    _group(to, order, ends)
 
 
 def as_words(column: Column, name: str) -> Array:
@@ -177,13 +146,3 @@ def words_of(column: Array) -> Array:
     plain = kind.itemsize == 8 and kind.isnative
     return np.require(column if plain else column.astype(np.int64), requirements=["C", "A"]).view(_WORD)
 
-
-def split(batch: Columns, order: Array, ends: Array) -> list[Columns]:
-    """One batch per owner, from the rows in the order of their owners and where each owner's end."""
-    lasts: list[int] = ends.tolist()
-    firsts = [0, *lasts[:-1]]
-    if any(last - first == len(batch) for first, last in zip(firsts, lasts, strict=True)):  # nothing need be copied
-        empty = batch.slice(0, 0)
-        return [batch if last > first else empty for first, last in zip(firsts, lasts, strict=True)]
-    moved = batch.take(order)
-    return [moved.slice(first, last) for first, last in zip(firsts, lasts, strict=True)]

@@ -35,7 +35,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
 _WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
-BLOCK = 64  # rows that are fetched from memory together
+BLOCK = 64  # rows that are fetched from memory together, of a hash table
+_AHEAD = np.uint64(16)  # rows that are fetched before they are used, of a dense one
 _NEAR = 1 << 14  # bins whose numbers are near anyway
 _COUNTED = 1 << 16  # bins whose records are all counted
 _ONE_IN = 7  # blocks, where there are more bins, stands for the others; odd, since inputs may take turns
@@ -297,23 +298,25 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
 
 
 @njit
-def fetch_dense(
-    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any, weight: Any
-) -> None:
-    """The same where a key is its own place: bin = key mod bins, position = key div bins. The rows are known here."""
-    mask, wide = np.uint64(meta.shape[0] - 1), np.uint64(stride)
-    if meta.shape[0] > _NEAR:
-        flat = meta.T.reshape(-1)
-        for j in range(count):
-            _fetch_row(flat, np.int64(keys[np.uint64(start + j)] & mask))
-    for j in range(count):
-        key = keys[np.uint64(start + j)]
-        row = np.uint64(meta[key & mask, FIRST]) + (key >> shift)
-        rows[j] = row
-        _fetch_row(words, np.int64(row * wide))
+def dense_row(meta: Any, shift: Any, key: Any) -> Any:
+    """The row of a key that is its own place: bin = key mod bins, position = key div bins."""
+    return np.uint64(meta[key & np.uint64(meta.shape[0] - 1), FIRST]) + (key >> shift)
+
+
+@njit
+def next_dense(
+    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, i: Any, last: Any, weight: Any
+) -> Any:
+    """The row of the i-th key, whose record is counted; has the row of one that comes `AHEAD` of it fetched.
+
+    Looking the place up twice is cheaper than to keep it, and fetching row by row, as far ahead as there are misses
+    that a core waits for at once, keeps memory busy while the fold works: blocks of 64 took a third longer.
+    """
+    later = keys[min(i + _AHEAD, last)]
+    _fetch_row(words, np.int64(dense_row(meta, shift, later) * np.uint64(stride)))
     if weight:
-        for j in range(count):
-            meta[keys[np.uint64(start + j)] & mask, RECORDS] += weight
+        meta[keys[i] & np.uint64(meta.shape[0] - 1), RECORDS] += weight
+    return np.int64(dense_row(meta, shift, keys[i]))
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)

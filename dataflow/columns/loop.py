@@ -15,9 +15,9 @@ from numba import njit
 from dataflow.columns.emitter import Rows as _df_Rows, certain as _df_certain
 from dataflow.columns.kernels import (
     AT as _df_AT, BLOCK as _df_BLOCK, FIRST as _df_FIRST, FULL as _df_FULL, RECORDS as _df_RECORDS, TOP as _df_TOP,
-    fetch_dense as _df_fetch_dense, fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
-    find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
-    weight_of as _df_weight_of,
+    fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
+    find_or_insert as _df_find_or_insert, make_block as _df_make_block, next_dense as _df_next_dense,
+    remove as _df_remove, weight_of as _df_weight_of,
 )
 """
 _FIRST_ROWS = 1024  # words that emitters begin with
@@ -31,7 +31,7 @@ def head(names: tuple[str, ...]) -> str:
 def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
     """The function `_drive` over a table: (rows given back, words emitted, words post-dated).
 
-    Rows are fetched a block ahead, so that the processor waits for memory once per block and not once per record.
+    Rows are fetched ahead of their use, so that the processor does not wait for memory at each record.
     """
     values = [f"_v{i}" for i in range(len(names))]
     outputs = [f"_o{i}" for i in range(len(fold.output))]
@@ -51,7 +51,7 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
         "@njit(cache=True)",
         f"def _drive({', '.join(given)}):",
         "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
-        "    _count = np.uint64(0)",
+        "    _count, _last = np.uint64(0), np.uint64(_keys.size - 1)",
         *_emitters(fold),
         "    for _start in range(0, _keys.size, _df_BLOCK):",
         "        _size = min(_keys.size - _start, _df_BLOCK)",
@@ -110,7 +110,7 @@ def _block(fold: Fold, dense: bool) -> list[str]:
     """What is done for a block of records at once."""
     weight = "_df_weight_of(_meta, _ctl)" if fold.create else "0"
     if dense:
-        return [f"_df_fetch_dense(_words, _meta, _stride, _shift, _keys, _start, _size, _rows, {weight})"]
+        return [f"_weight = {weight}"]
     lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _size, _tags, {weight})"]
     if fold.forget is None:
         lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _size, _rows):")
@@ -126,7 +126,7 @@ def _find(fold: Fold, dense: bool) -> list[str]:
     Where a record without state is passed over, it is counted here: it has not been applied.
     """
     if dense:
-        return ["_row = _rows[_j]"]
+        return ["_row = _df_next_dense(_words, _meta, _stride, _shift, _keys, _i, _last, _weight)"]
     bin = ["_hashed = _tags[_j]", "_bin = np.int64(_hashed >> _shift)"]
     if fold.forget is None:
         found = ["_row = _rows[_j]"]
