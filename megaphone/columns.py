@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
@@ -12,7 +13,7 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed
+from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
@@ -51,6 +52,8 @@ class ColumnRouter(Router):
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
         self._peers = context.peers
+        self._table: Any = None  # the configuration that was used last, and the same packed
+        self._owners = Owners(np.zeros(0, np.uint16), 1)
 
     def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
         overrides = self._configurations.overrides_at(time)
@@ -71,8 +74,10 @@ class ColumnRouter(Router):
         name = self._wanted[port][0]
         keys = as_words(columns[name], name)
         to = np.empty(len(keys), np.uint16)
-        workers = self._configurations.at(time)
-        route_apart(keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, to)
+        owners = self._owners_at(time)
+        route_apart(
+            keys, self._dense, self._by, owners.words, owners.width, overrides.slots, overrides.owners, self._peers, to
+        )
         parts = split(columns, to, 2 * self._peers)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
@@ -82,8 +87,15 @@ class ColumnRouter(Router):
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
         to = np.empty(len(keys), np.uint16)
-        self._find(keys, self._by, self._configurations.at(time), to)
+        owners = self._owners_at(time)
+        self._find(keys, self._by, owners.words, owners.width, to)
         return Parts(split(columns, to, self._peers))
+
+    def _owners_at(self, time: Time) -> Owners:
+        table = self._configurations.at(time)
+        if table is not self._table:  # tables are never changed: of each there is one packed form
+            self._table, self._owners = table, Owners(table, self._peers)
+        return self._owners
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         if migration.keys is not None:
@@ -195,7 +207,8 @@ def folded(
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
-    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else keys))
+    here = _among_workers(keys, streams)
+    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else here))
     return stateful(control, streams, store, wanted, bins, name, interval)
 
 
@@ -237,8 +250,14 @@ def unary(
     interval: float | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
-    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else keys))
+    here = _among_workers(keys, streams)
+    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else here))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
+
+
+def _among_workers(keys: Dense | None, streams: Sequence[Stream[Any]]) -> Dense | None:
+    """Dense keys whose bins begin at as many workers as there are."""
+    return None if keys is None else replace(keys, workers=streams[0].scope.dataflow.worker.peers)
 
 
 def stateful(

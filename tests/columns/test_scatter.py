@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dataflow.columns import Columns
+from dataflow.columns.hashing import Owners, mix, route_dense, route_hashed
 from dataflow.columns.scatter import _FEW, split
 
 KINDS = ("i8", "u8", "f8", "i4", "f4", "i2", "u1", "bool", "M8[ms]", "c16", ">i8")
@@ -40,3 +41,17 @@ def test_what_cannot_be_written_to_can_be_split() -> None:
     evens, odds = split(Columns({"n": column}), to, 2)
     assert evens["n"].tolist() == list(range(0, 2 * _FEW, 2))
     assert odds["n"].tolist() == list(range(1, 2 * _FEW, 2))
+
+
+@pytest.mark.parametrize("peers", [1, 2, 3, 4, 5, 16, 17, 256, 257])
+def test_owners_are_packed_and_found(peers: int) -> None:
+    rng = np.random.default_rng(peers)
+    for bins in (2, 64, 4096):
+        workers = rng.integers(0, peers, bins).astype(np.uint16)
+        owners = Owners(workers, peers)
+        keys, to = rng.integers(0, 1 << 63, 500).astype(np.uint64), np.empty(500, np.uint16)
+        route_dense(keys, bins - 1, owners.words, owners.width, to)
+        assert np.array_equal(to, workers[keys % np.uint64(bins)])
+        shift = 64 - (bins.bit_length() - 1)
+        route_hashed(keys, shift, owners.words, owners.width, to)
+        assert np.array_equal(to, workers[[int(mix(key)) >> shift for key in keys]])
