@@ -87,7 +87,8 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) 
     while not controller.statistics.bytes.all():  # without sizes there is no budget
         await go_on()
     result = []
-    for home in (halved(setup.bins), np.arange(setup.bins) % 2):
+    homes: list[Any] = [halved(setup.bins), np.arange(setup.bins) % 2]
+    for home in homes:
         for _ in range(CALM):
             await go_on()
         came = (home == worker.index) & (np.array(controller.configuration) != worker.index)
