@@ -4,8 +4,8 @@ Where the system must first get a page from its host, writing to it for the firs
 here: 4.7 ms for each 2 MiB, ten to twenty times as long as clearing it). A table that grows, or a bin that arrives,
 would make all records wait for that. So beyond what an array of segments has given out, some pages are kept ready.
 
-The thread is compiled and holds no lock of Python's; it sleeps while it is ahead. It adds zero to a word of each page,
-atomically: whatever the worker writes there at the same moment stays. It never touches what was given out.
+The thread is compiled and holds no lock of Python's; it sleeps while it is ahead. In each page it replaces a zero by a
+zero, atomically: whatever the worker writes there at the same moment stays. It never touches what was given out.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ _NICE = 5  # who computes goes first
 STOP, READY = 0, 1  # entries of the thread's own array: whether to end, and how many bytes are ready or given out
 
 
-def _add_zero(typingctx: Any, address: Any) -> Any:
-    """Adds zero to the word at an address, atomically: its page is there afterwards, and its contents are the same."""
+def _write_zero(typingctx: Any, address: Any) -> Any:
+    """Writes zero to the word at an address if there is zero, atomically: its page is there afterwards, and its contents
+    are the same. (To add zero would do as well, but the compiler sees that nothing changes and leaves it out.)"""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 0), "monotonic")
+        zero = ir.Constant(ir.IntType(64), 0)
+        builder.cmpxchg(pointer, zero, zero, "monotonic", "monotonic")
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
 
 
-_touch: Any = intrinsic(_add_zero)  # called in compiled code, without the first parameter
+_touch: Any = intrinsic(_write_zero)  # called in compiled code, without the first parameter
 
 
 def _load(typingctx: Any, array: Any, index: Any) -> Any:
