@@ -25,14 +25,14 @@ from dataflow.columns.batch import Array
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
 LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
 _STEP = 4096  # bytes: a page of the smallest kind
-_REST = 1000  # microseconds between two looks
+_REST = 5000  # microseconds between two looks: what is kept ready lasts for longer
 _NICE = 5  # who computes goes first
 
 STOP, READY = 0, 1  # entries of the thread's own array: whether to end, and how many bytes are ready or given out
 
 
 def _write_zero(typingctx: Any, address: Any) -> Any:
-    """Writes zero to the word at an address if there is zero, atomically: its page is there afterwards, and its contents
+    """Writes zero to the word at an address if there is zero, atomically: its page is there afterwards, its contents
     are the same. (To add zero would do as well, but the compiler sees that nothing changes and leaves it out.)"""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -91,13 +91,18 @@ def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: An
             _sleep(_REST)
 
 
-def start(words: Array, given: Array, unit: int, size: int) -> Array:
-    """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out; what to
-    write to in order to stop it.
+def touch(words: Array, given: Array, unit: int, until: int) -> None:
+    """Touches the bytes from those that are given out to `until`, now."""
+    keep_ahead(words.ctypes.data, given, unit, until, until, until, np.zeros(2, np.int64), True)
+
+
+def start(words: Array, given: Array, unit: int, size: int, ready: int = 0) -> Array:
+    """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out and the
+    first `ready` bytes were touched before; what to write to in order to stop it.
 
     The thread holds the array: memory that it may be touching is not unmapped before it has stopped.
     """
-    own: Array = np.zeros(2, np.int64)
+    own: Array = np.array([0, ready // _STEP * _STEP], np.int64)
 
     def body() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

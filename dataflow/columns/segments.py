@@ -96,6 +96,7 @@ class Segments:
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
         self._touched = False  # whether a thread touches memory ahead
+        self._ready = 0  # bytes that were touched before such a thread began
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -116,8 +117,17 @@ class Segments:
             return
         self._touched = True
         size = int(self.ctl[kernels.LIMIT]) * unit
-        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
+        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size, self._ready)
         weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes beyond what is given out now, and not while records wait for them: for a run that is
+        measured, or one whose state will grow to a known size."""
+        unit = self.stride * 8
+        until = min(int(self.ctl[kernels.GIVEN]) * unit + size, int(self.ctl[kernels.LIMIT]) * unit)
+        if sys.platform == "linux":
+            ahead.touch(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, until)
+            self._ready = until
 
     def clear(self, bin: int) -> None:
         """Gives the segment of a bin back."""
