@@ -40,7 +40,7 @@ def nexmark(run: Run) -> None:
     pairs = [(label, query) for label in (list(RATES)[:1] if run.quick else RATES) for query in QUERIES]
     for label, query in run.each("queries", pairs):
         seconds: dict[str, list[float]] = {"native": [], "migratable": []}
-        count = events * (1 if "bid" in NEEDS[query] else FEW_READ)
+        count = _count(query, events)
         for _ in range(rounds):
             for variant, taken in seconds.items():
                 taken.append(_seconds(Plan(query, Config(rate=RATES[label]), events=count, variant=variant)))
@@ -66,6 +66,10 @@ HEADINGS = (
 )  # fmt: skip
 
 
+def _count(query: str, events: int) -> int:
+    return events if "bid" in NEEDS[query] else FEW_READ * events
+
+
 def _row(query: str, label: str, fast: Mapping[str, float]) -> list[str]:
     ours = [f"{fast[variant] / 1e6:.1f}" for variant in ("native", "migratable")]
     ratio = f"{fast['native'] / fast['migratable']:.2f}"
@@ -84,7 +88,7 @@ def nexmark_profile(run: Run) -> None:
     events = 2_000_000 if run.quick else 10_000_000
     rows = []
     for query in run.each("queries", list(QUERIES)):
-        parts: list[dict[str, float]] = dataflow.execute(_profiled, Plan(query, events=events), workers=2)
+        parts: list[dict[str, float]] = dataflow.execute(_profiled, Plan(query, events=_count(query, events)), workers=2)
         whole = sum(part["whole"] for part in parts)
         shares = {purpose: 100 * sum(part[purpose] for part in parts) / whole for purpose in (*PURPOSES, UNSEEN)}
         for purpose, share in shares.items():
