@@ -88,7 +88,8 @@ def nexmark_profile(run: Run) -> None:
     events = 2_000_000 if run.quick else 10_000_000
     rows = []
     for query in run.each("queries", list(QUERIES)):
-        parts: list[dict[str, float]] = dataflow.execute(_profiled, Plan(query, events=_count(query, events)), workers=2)
+        plan = Plan(query, events=_count(query, events))
+        parts: list[dict[str, float]] = dataflow.execute(_profiled, plan, workers=2)
         whole = sum(part["whole"] for part in parts)
         shares = {purpose: 100 * sum(part[purpose] for part in parts) / whole for purpose in (*PURPOSES, UNSEEN)}
         for purpose, share in shares.items():
