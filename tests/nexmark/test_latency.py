@@ -113,6 +113,7 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
     ("options", "message"),
     [
         (["--rate", "0", "--duration", "1"], "--rate is 0; it must be above 0"),
+        (["--rate", "1", "--duration", "1", "--ready", "-1"], "--ready is -1; it must be 0 or more"),
         (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "2"], "--at 2 is not within the 1 s"),
