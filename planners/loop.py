@@ -1,8 +1,10 @@
 """The closed loop: statistics of an interval in, a decision out; and the thin driver between it and a controller.
 
-The loop does not flap. It acts when something has been wrong for `patience` intervals running, where wrong begins
-`hysteresis` above what planners aim at; when the greatest load would fall by `gain` of the mean at least; and not for
-`cool_down` intervals after it has acted, in which loads are still those of before. Every decision says why.
+The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running, and
+plans for `hysteresis` less than that: a plan that only just met it would cost as much as it allows, and the next small
+change would be one too many. The greatest load must fall by `gain` of the mean at least; and for `cool_down` intervals
+after it has acted nothing is done. Intervals that began before a migration was complete are not looked at. Every
+decision says why.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from planners.observation import Floats, ForTheLoop, Observation, Proposal, by_k
 
 if TYPE_CHECKING:
     from megaphone import Controller
+    from megaphone.statistics import Load
     from megaphone.strategies import Strategy
 
 log = logging.getLogger("planners.loop")
@@ -47,19 +50,19 @@ class Loop:
     """Decides, interval by interval. Pure: its memory is how long something has been wrong, and when it last acted."""
 
     planner: ForTheLoop = field(default_factory=by_keys)
-    hysteresis: float = 0.25  # of the planner's tolerance: 0.08 is aimed at, above 0.1 is wrong
+    hysteresis: float = 0.75  # of the planner's tolerance: above 0.08 is wrong, and then 0.02 is aimed at
     patience: int = 2
     gain: float = 0.02  # of the mean load
-    cool_down: int = 2
+    cool_down: int = 1
     _interval: int = field(default=-1, init=False)
     _wrong: int = field(default=0, init=False)  # for how many intervals running
     _acted: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.patience < 1 or self.cool_down < 0 or not self.hysteresis >= 0 or not self.gain >= 0:
+        if self.patience < 1 or self.cool_down < 0 or not 0 <= self.hysteresis <= 1 or not self.gain >= 0:
             raise ValueError(
-                f"patience is 1 or more, the others 0 or more: not patience {self.patience}, cool-down "
-                f"{self.cool_down}, hysteresis {self.hysteresis}, gain {self.gain}"
+                f"patience is 1 or more, hysteresis from 0 to 1, the others 0 or more: not patience {self.patience}, "
+                f"cool-down {self.cool_down}, hysteresis {self.hysteresis}, gain {self.gain}"
             )
 
     def decide(self, seen: Observation) -> Decision:
@@ -75,7 +78,7 @@ class Loop:
         )  # fmt: skip
         across = seen.workers if self.planner.wanted is None else used
         over = spread(loads, across)
-        limit = self.planner.tolerance * (1 + self.hysteresis)
+        limit = self.planner.tolerance
         scaling = self.planner.wanted is not None and wanted != used
         self._wrong = self._wrong + 1 if scaling or over > limit else 0
         if not self._wrong:
@@ -89,7 +92,7 @@ class Loop:
         return self._weigh(seen, loads, across, what, scaling)
 
     def _weigh(self, seen: Observation, loads: Floats, across: int, what: str, scaling: bool) -> Decision:
-        proposal = self.planner.plan(seen)
+        proposal = self.planner.plan(seen, self.planner.tolerance * (1 - self.hysteresis))
         mean = float(loads.sum()) / across
         gain = float(loads.max() - proposal.loads.max()) / mean
         if not proposal.pins and (proposal.to == seen.places).all():
@@ -108,9 +111,10 @@ class Driver:
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
     An interval is over when every worker that has something has reported; the first one when every worker with a bin
-    has, or some worker has twice (the others have nothing). Intervals with fewer than `least` records are put together,
-    until they have as many: what a few hundred records say of bins and keys is mostly chance. `cost`: "records", or
-    "nanoseconds" of processing. `dry_run` decides and logs, and moves nothing.
+    has, or some worker has twice (the others have nothing). Reports of what came before the last migration was
+    complete are passed over. Intervals with fewer than `least` records are put together, until they have as many: what
+    a few hundred records say of bins and keys is mostly chance. `cost`: "records", or "nanoseconds" of processing.
+    `dry_run` decides and logs, and moves nothing.
     """
 
     def __init__(
@@ -161,19 +165,25 @@ class Driver:
         if (earlier.places != seen.places).any() or earlier.pinned != seen.pinned:
             self._gathered, self._records = [], 0
         self._gathered.append(seen)
-        self._records += sum(int(load.records.sum()) for load in self._controller.statistics.heavy.values())
+        heard = self._controller.statistics.heavy.values()
+        self._records += sum(int(load.records.sum()) + load.apart for load in heard)
 
     def _interval_is_over(self) -> bool:
         statistics = self._controller.statistics
         places = np.array(self._controller.configuration)
         owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
-        latest = {worker: load.interval for worker, load in statistics.heavy.items()}
+        latest = {worker: load.interval for worker, load in statistics.heavy.items() if self._is_fresh(load)}
         if max(latest.values(), default=0) == 0:
             owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
         if not owners or any(latest.get(worker, -1) <= self._heard.get(worker, -1) for worker in owners):
             return False
-        self._heard = latest
+        self._heard |= latest
         return True
+
+    def _is_fresh(self, load: Load) -> bool:
+        """Whether everything in a report came when things were where they are now."""
+        settled = self._controller.settled
+        return settled is None or load.until is None or load.until - load.span + 1 >= settled
 
 
 def observe(controller: Controller, cost: str = "records") -> Observation:
@@ -188,8 +198,7 @@ def observe(controller: Controller, cost: str = "records") -> Observation:
     amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) / spans[places]
     keys: dict[Any, float] = {}
     for worker, load in known.heavy.items() if controller.pins_keys else ():
-        total = float(load.records.sum()) or 1.0
-        scale = (float(load.nanoseconds.sum()) / total if cost == "nanoseconds" else 1.0) / spans[worker]
+        scale = (load.per_record if cost == "nanoseconds" else 1.0) / spans[worker]
         for key, count in zip(as_list(load.keys), load.key_records.tolist(), strict=True):
             if pinned.get(key, worker) == worker:  # else that is from before it moved
                 keys[key] = max(keys.get(key, 0.0), count * scale)
