@@ -141,6 +141,8 @@ class Driver:
         self._tell = tell
         self._heard: dict[int, int] = {}  # by worker, the last report that was used
         self.decisions: list[Decision] = []
+        if self._loop.planner.prepare is not None:
+            self._loop.planner.prepare()  # now rather than under load: it takes seconds if nobody has planned before
 
     def step(self) -> Decision | None:
         """Decides if an interval is over and no migration under way, and has the controller begin one."""

@@ -97,6 +97,7 @@ class ForTheLoop:
     plan: Plan
     tolerance: float
     wanted: Callable[[float, int], int] | None = None  # of the load and the workers in use; None: all of them
+    prepare: Callable[[], object] | None = None  # compiles what there is to compile
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < float("inf"):
@@ -121,7 +122,7 @@ def by_bins(planner: Callable[..., Any] = mixed, theta: float = 0.08, **options:
         to = found.assignment[: len(seen.cost)].astype(np.int64)
         return _proposal(seen, to, {}, found.moves.size)
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins", plan, theta)
+    return ForTheLoop(_name(planner, "bins"), plan, theta, prepare=lambda: _try(planner, options))
 
 
 def by_keys(
@@ -145,7 +146,17 @@ def by_keys(
         pins = _pins(seen, first, to, there)
         return _proposal(seen, to, pins, found.moves.size)
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins and heavy keys", plan, theta)
+    return ForTheLoop(_name(planner, "bins and heavy keys"), plan, theta, prepare=lambda: _try(planner, options))
+
+
+def _name(planner: Callable[..., Any], what: str) -> str:
+    return f"{getattr(planner, '__name__', 'planner')} on {what}"
+
+
+def _try(planner: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Has a planner plan something, so that it is compiled by the time it is needed."""
+    there = np.zeros(4, np.int64)
+    planner(np.array([4.0, 2.0, 1.0, 1.0]), np.ones(4), home=there, current=there, instances=2, theta=0.0, **options)
 
 
 def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[Any, int | None]:
@@ -216,4 +227,4 @@ def by_intervals(
                 found = storm(current, **request)
         return _proposal(seen, np.asarray(found.map(), np.int64), {}, len(found.moves))
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on intervals", plan, tau, wanted)
+    return ForTheLoop(_name(planner, "intervals"), plan, tau, wanted)
