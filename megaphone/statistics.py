@@ -135,11 +135,11 @@ class Reporter:
         total = int(records.sum()) + self._apart
         each = self._spent / total if total else 0.0
         bins = np.flatnonzero((records > 0) | (sizes > 0))
-        counts = (bins, records[bins], (records[bins] * each).astype(np.int64), sizes[bins])
-        heavy = dict(zip(("keys", "key_records", "key_errors"), self._heavy(), strict=False))
-        apart = {"apart": self._apart, "apart_nanoseconds": int(self._apart * each)}
-        seconds, span = now - self._began, self._span(time)
-        load = Load(self._worker, self._numbered, seconds, *counts, span, until=time, **heavy, **apart)
+        counts = (bins, records[bins], (records[bins] * each).astype(np.int64), sizes[bins], self._span(time))
+        told: tuple[Any, ...] = self._heavy()
+        keys, key_records, key_errors = told or ([], _nothing(), _nothing())
+        heavy, apart = (keys, key_records, key_errors), (self._apart, int(self._apart * each))
+        load = Load(self._worker, self._numbered, now - self._began, *counts, *heavy, time, *apart)
         self._output.give(self._capability, [load])
         self._capability.drop()
         self._capability, self._before, self._spent, self._apart = None, counted.copy(), 0, 0

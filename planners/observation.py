@@ -1,13 +1,14 @@
 """What the loop sees of an operator in one interval, and what may be done about it. Pure.
 
-A planner for the loop is anything that maps an `Observation` and a tolerance to a `Proposal`. Three kinds: `by_bins` and `by_keys` ask
-a rebalancing planner, the latter about heavy keys on their own; `by_intervals` asks an interval planner, and chooses
-the number of workers by their load.
+A planner for the loop is anything that maps an `Observation` and a tolerance to a `Proposal`. Three kinds: `by_bins`
+and `by_keys` ask a rebalancing planner, the latter about heavy keys on their own; `by_intervals` asks an interval
+planner, and chooses the number of workers by their load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -218,13 +219,13 @@ def by_intervals(
         used = sorted(set(seen.places.tolist()))
         nodes = min(seen.workers, wanted(float(seen.cost.sum()), len(used)))
         request: dict[str, Any] = {"nodes": nodes, "sizes": seen.bytes, "loads": seen.cost}
-        current = BinMap(seen.places, used)
-        for balance in dict.fromkeys((aim, tau)):
-            try:
-                found = planner(current.intervals(), tau=balance, **request)
-                break
-            except PlannerError:  # not in intervals, or bins are too coarse for that
-                found = storm(current, **request)
+        found = planned(BinMap(seen.places, used), sorted({aim, tau}), request)
         return _proposal(seen, np.asarray(found.map(), np.int64), {}, len(found.moves))
+
+    def planned(current: BinMap, tolerances: list[float], request: dict[str, Any]) -> Any:
+        for tolerance in tolerances:
+            with suppress(PlannerError):  # not in intervals, or bins are too coarse for that
+                return planner(current.intervals(), tau=tolerance, **request)
+        return storm(current, **request)
 
     return ForTheLoop(_name(planner, "intervals"), plan, tau, wanted)
