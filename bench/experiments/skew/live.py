@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.programs import Shape, Trades
-from bench.experiments.skew.scenario import PLANNERS, Scenario, adjustments, mean_cost, median_ms
+from bench.experiments.skew.scenario import PLANNERS, Scenario, adjustments, mean_cost, mean_skewness, median_ms
 from bench.experiments.skew.streaming import MERGES, Outcome, Stream, hashing_share, measure
 from bench.experiments.skew.streaming import PLANNERS as STEERED
 from bench.registry import benchmark, figure
@@ -45,20 +45,23 @@ def skew(run: Run) -> None:
                 run.report(f"f = {f}: migrations of the loop", outcome.acted, "migrations")
 
 
-@figure("skew-12", "plan generation and migration cost by fluctuation: Mixed, Readj and MixedBF")
+@figure("skew-12", "plan generation, migration cost and balance by fluctuation: Mixed, Readj and MixedBF")
 def skew_12(run: Run) -> None:
     base = Scenario(keys=2_000, intervals=2, instances=5) if run.quick else Scenario(intervals=4)
     times = Panel("fluctuation f", "CPU time to make a plan (ms, median)", log_y=True)
     costs = Panel("fluctuation f", "migration cost (% of all state)")
+    loads = Panel("fluctuation f", "greatest load by plan / mean (mean of plans)")
     planners = {**PLANNERS, "Readj": _without_beta, "MixedBF": mixed_bf}
     for f in run.each("f", [0.2, 1.0] if run.quick else [0.1, 0.5, 1.0, 1.5, 2.0]):
         for name in ("Mixed", "Readj", "MixedBF"):
             found = adjustments(base.but(f=f), planners[name])
             times.add(name, f, median_ms(found))
             costs.add(name, f, mean_cost(found))
+            loads.add(name, f, mean_skewness(found))
             run.report(f"{name}, f {f:g}: plan", median_ms(found), "ms")
             run.report(f"{name}, f {f:g}: migration cost", mean_cost(found), "%")
-    draw(run, "Plans by fluctuation", base.label("f"), times, costs)
+            run.report(f"{name}, f {f:g}: greatest load", mean_skewness(found), "x mean")
+    draw(run, "Plans by fluctuation", base.label("f"), times, costs, loads)
 
 
 def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
