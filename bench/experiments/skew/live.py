@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.programs import Shape, Trades
-from bench.experiments.skew.scenario import PLANNERS, Scenario, adjustments, mean_cost, mean_skewness, median_ms
+from bench.experiments.skew.scenario import Scenario, adjustments, mean_cost, mean_skewness, median_ms
 from bench.experiments.skew.streaming import MERGES, Outcome, Stream, hashing_share, measure
 from bench.experiments.skew.streaming import PLANNERS as STEERED
 from bench.registry import benchmark, figure
 from bench.run import Run
-from planners.rebalance import Plan, mixed_bf, readj
+from planners.rebalance import Plan, mixed, mixed_bf, readj
+from planners.rebalance.readj import SIGMAS
 
 
 def _stream(run: Run, intervals: int = 3, epochs: int = 150) -> Stream:
@@ -51,17 +53,19 @@ def skew_12(run: Run) -> None:
     times = Panel("fluctuation f", "CPU time to make a plan (ms, median)", log_y=True)
     costs = Panel("fluctuation f", "migration cost (% of all state)")
     loads = Panel("fluctuation f", "greatest load by plan / mean (mean of plans)")
-    planners = {**PLANNERS, "Readj": _without_beta, "MixedBF": mixed_bf}
+    fine = partial(_without_beta, sigma=0.001)  # tracks many more keys
+    planners = {"Mixed": mixed, "Readj": _without_beta, "MixedBF": mixed_bf, "Readj, σ = 0.001": fine}
     for f in run.each("f", [0.2, 1.0] if run.quick else [0.1, 0.5, 1.0, 1.5, 2.0]):
-        for name in ("Mixed", "Readj", "MixedBF"):
-            found = adjustments(base.but(f=f), planners[name])
+        for name, planner in planners.items():
+            found = adjustments(base.but(f=f), planner)
             times.add(name, f, median_ms(found))
             costs.add(name, f, mean_cost(found))
             loads.add(name, f, mean_skewness(found))
             run.report(f"{name}, f {f:g}: plan", median_ms(found), "ms")
             run.report(f"{name}, f {f:g}: migration cost", mean_cost(found), "%")
             run.report(f"{name}, f {f:g}: greatest load", mean_skewness(found), "x mean")
-    draw(run, "Plans by fluctuation", base.label("f"), times, costs, loads)
+    caption = f"{base.label('f')}; Readj: the best of σ = {', '.join(map(str, SIGMAS))}"
+    draw(run, "Plans by fluctuation", caption, times, costs, loads)
 
 
 def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
