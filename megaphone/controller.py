@@ -90,6 +90,10 @@ class Controller:
         """Whether a migration is under way."""
         return self._under_way is not None or bool(self._waiting) or self._pins is not None
 
+    def passed(self, time: Time) -> bool:
+        """Whether the operator has done everything at `time`, on all workers."""
+        return self._operator.passed(time)
+
     @property
     def settled(self) -> Time | None:
         """The time of the last step that is complete: what came before it was counted where things were then."""

@@ -302,6 +302,34 @@ def test_a_worker_that_has_nothing_does_not_keep_the_loop_waiting() -> None:
     assert decision is not None and decision.acts and decision.spread == 1.0
 
 
+@pytest.mark.parametrize("done", [True, False])
+def test_a_worker_to_which_nothing_comes_any_more_is_not_waited_for(done: bool) -> None:
+    """Both report, and then one only. That may be because the other is slow: its bins do not count as idle then."""
+    controller = controlled(passed=lambda time: done)
+    driver = Driver(controller, Loop(by_bins(), patience=1), least=0, dry_run=True)
+    for worker in range(2):
+        controller.statistics.heard(report(worker, 0, [*range(worker, BINS, 2)], until=0, span=1))
+    first = driver.step()
+    assert first is not None and first.spread == 0.0
+    decisions = []
+    for interval in range(1, 9):
+        controller.statistics.heard(report(0, interval, [*range(0, BINS, 2)], until=interval, span=1))
+        decisions.append(driver.step())
+    decided = [decision for decision in decisions if decision is not None]
+    assert len(decided) == (2 if done else 0), "after four reports each"
+    assert all(decision.spread == 1.0 for decision in decided)
+
+
+def test_keys_that_are_told_by_who_has_them_no_more_do_not_count() -> None:
+    """Worker 0 had key 7, of bin 1, and still says so; it is worker 1's."""
+    controller = controlled(pins_keys=True, bins_of=lambda keys: np.ones(len(keys), np.int64))
+    for worker, count in ((0, 90), (1, 40)):
+        keys = {"keys": np.array([7]), "key_records": np.array([count]), "key_errors": np.array([0])}
+        controller.statistics.heard(report(worker, 0, [worker], **keys, span=1))
+    found = observe(controller)
+    assert found.keys.tolist() == [7] and found.key_cost.tolist() == [40.0] and found.key_bins.tolist() == [1]
+
+
 def test_short_intervals_are_put_together_until_they_say_something() -> None:
     controller = controlled()
     statistics = controller.statistics

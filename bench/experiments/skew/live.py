@@ -54,7 +54,7 @@ def skew_12(run: Run) -> None:
     costs = Panel("fluctuation f", "migration cost (% of all state)")
     loads = Panel("fluctuation f", "greatest load by plan / mean (mean of plans)")
     fine = partial(_without_beta, sigma=0.001)  # tracks many more keys
-    planners = {"Mixed": mixed, "Readj": _without_beta, "MixedBF": mixed_bf, "Readj, σ = 0.001": fine}
+    planners: dict[str, Any] = {"Mixed": mixed, "Readj": _without_beta, "MixedBF": mixed_bf, "Readj, σ = 0.001": fine}
     for f in run.each("f", [0.2, 1.0] if run.quick else [0.1, 0.5, 1.0, 1.5, 2.0]):
         for name, planner in planners.items():
             found = adjustments(base.but(f=f), planner)
