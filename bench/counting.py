@@ -22,7 +22,8 @@ from dataflow.columns.fold import fold
 
 LOADING = 1 << 18  # keys in a batch while loading
 LEAD = 2  # epochs by which configurations are certain before their records come
-POOL = 16  # batches that are made beforehand, and sent over and over
+SIZE = 1 << 19  # records in a batch, of a worker that has as many as it can take
+POOL = 4  # batches that are made beforehand, and sent over and over
 
 
 @fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})
@@ -123,13 +124,13 @@ async def closed_loop(worker: dataflow.Worker, setup: Setup, size: int, seconds:
     return sent, time.perf_counter() - start
 
 
-def throughput(setup: Setup, seconds: float, size: int = 1 << 17, workers: int = 2) -> float:
+def throughput(setup: Setup, seconds: float, size: int = SIZE, workers: int = 2) -> float:
     """Records a second of all workers together."""
     results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers)
     return float(sum(sent / took for sent, took in results))
 
 
-def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float, size: int = 1 << 17) -> float:
+def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float, size: int = SIZE) -> float:
     """What numpy and numba do on one core without any engine, for one share of the keys; records a second."""
     rng = np.random.default_rng(share)
     mine = np.arange(share, domain, shares, dtype=np.uint64)

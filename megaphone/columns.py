@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
@@ -12,11 +13,12 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
-from dataflow.columns.hashing import as_words, route_apart, route_dense, route_hashed, split
+from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
+from dataflow.columns.scatter import split
 from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense, DenseTable
 from dataflow.lowlevel import Context, InputPort, MessageCapability
@@ -50,6 +52,8 @@ class ColumnRouter(Router):
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
         self._peers = context.peers
+        self._table: Any = None  # the configuration that was used last, and the same packed
+        self._owners = Owners(np.zeros(0, np.uint16), 1)
 
     def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
         overrides = self._configurations.overrides_at(time)
@@ -69,12 +73,12 @@ class ColumnRouter(Router):
         """The records whose keys are in their bins, and those whose keys are apart."""
         name = self._wanted[port][0]
         keys = as_words(columns[name], name)
-        order, ends = np.empty(len(keys), np.int64), np.zeros(2 * self._peers, np.int64)
-        workers = self._configurations.at(time)
+        to = np.empty(len(keys), np.uint16)
+        owners = self._owners_at(time)
         route_apart(
-            keys, self._dense, self._by, workers, overrides.slots, overrides.owners, self._peers, order, ends
-        )  # fmt: skip
-        parts = split(columns, order, ends)
+            keys, self._dense, self._by, owners.words, owners.width, overrides.slots, overrides.owners, self._peers, to
+        )
+        parts = split(columns, to, 2 * self._peers)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
     def route(self, time: Time, port: int, batch: Any) -> Parts:
@@ -82,9 +86,16 @@ class ColumnRouter(Router):
         if self._peers == 1:
             return Parts([columns])
         keys = as_words(columns[wanted[0]], wanted[0])
-        order, ends = np.empty(len(keys), np.int64), np.zeros(self._peers, np.int64)
-        self._find(keys, self._by, self._configurations.at(time), order, ends)
-        return Parts(split(columns, order, ends))
+        to = np.empty(len(keys), np.uint16)
+        owners = self._owners_at(time)
+        self._find(keys, self._by, owners.words, owners.width, to)
+        return Parts(split(columns, to, self._peers))
+
+    def _owners_at(self, time: Time) -> Owners:
+        table = self._configurations.at(time)
+        if table is not self._table:  # tables are never changed: of each there is one packed form
+            self._table, self._owners = table, Owners(table, self._peers)
+        return self._owners
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         if migration.keys is not None:
@@ -197,7 +208,8 @@ def folded(
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
-    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else keys))
+    here = _among_workers(keys, streams)
+    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else here))
     store.home.counts_once = interval is not None
     return stateful(control, streams, store, wanted, bins, name, interval)
 
@@ -240,8 +252,14 @@ def unary(
     interval: float | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
-    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else keys))
+    here = _among_workers(keys, streams)
+    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else here))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
+
+
+def _among_workers(keys: Dense | None, streams: Sequence[Stream[Any]]) -> Dense | None:
+    """Dense keys whose bins begin at as many workers as there are."""
+    return None if keys is None else replace(keys, workers=streams[0].scope.dataflow.worker.peers)
 
 
 def stateful(

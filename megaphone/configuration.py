@@ -21,8 +21,7 @@ from megaphone.keyspace import KeySpace, Overrides
 from megaphone.pins import HOME, KeyMoves, Pins
 
 Table = NDArray[np.uint16]
-"""By bin, the worker. Never changed once it is made. Two bytes each: routing reads it at random, so with many bins it
-should stay in a cache."""
+"""By bin, the worker. Never changed once it is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """What planners want to know of a running operator: records, processing time and bytes of state, by bin and interval.
 
 Each worker counts as it applies records, which costs an addition per record (with more than 2^16 bins, where that would
-be a cache miss, one block of 64 records in seven stands for the others); once per interval it says what it counted to
+be a cache miss, one block of 64 records in 61 stands for the others); once per interval it says what it counted to
 every worker, on an ordinary stream. A record counts when it comes, and not again at the time to which it was put off:
 what is due now came a window ago, and says nothing of what will come. Processing time is measured per batch, that of
 what was put off included, and shared out by records. Heavy keys are those of a sketch (see `heavy`, and `tally` for

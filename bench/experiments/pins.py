@@ -16,8 +16,9 @@ from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
 from dataflow.columns import Columns
-from dataflow.columns.hashing import route_apart, route_hashed, split
+from dataflow.columns.hashing import Owners, route_apart, route_hashed
 from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.scatter import split
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
 from megaphone.keyspace import WordOverrides
@@ -32,7 +33,8 @@ PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 def pins(run: Run) -> None:
     rounds = 2 if run.quick else 8
     rng = np.random.default_rng(1)
-    owners = (np.arange(BINS) % PEERS).astype(np.uint16)
+    homes = (np.arange(BINS) % PEERS).astype(np.uint16)
+    owners = Owners(homes, PEERS)
     fold = megaphone.fold(_count, state={"total": "i8"})
     for z in run.each("skew", [0.0, 0.85]):
         parts = [sample(zipf(KEYS, z), BATCH, rng).astype(np.int64) for _ in range(BATCHES)]
@@ -50,7 +52,7 @@ def pins(run: Run) -> None:
         heavy = HeavyKeys(["key"])
         watching = each(partial(_watch, heavy))
         run.report(f"z = {z}: watching for heavy keys, against folding", watching, "ns/record", baseline=folding)
-        rows(run, z, rounds, [keys.tolist() for keys in parts[:4]], owners.tolist())
+        rows(run, z, rounds, [keys.tolist() for keys in parts[:4]], homes.tolist())
 
 
 def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list[int]) -> None:
@@ -97,17 +99,17 @@ def _same(key: int) -> int:
     return key
 
 
-def _plain(owners: Any, batch: Columns) -> None:
-    order, ends = np.empty(len(batch), np.int64), np.zeros(PEERS, np.int64)
-    route_hashed(batch["key"].view(np.uint64), SHIFT, owners, order, ends)
-    split(batch, order, ends)
+def _plain(owners: Owners, batch: Columns) -> None:
+    to = np.empty(len(batch), np.uint16)
+    route_hashed(batch["key"].view(np.uint64), SHIFT, owners.words, owners.width, to)
+    split(batch, to, PEERS)
 
 
-def _pinned(owners: Any, table: WordOverrides, batch: Columns) -> None:
-    order, ends = np.empty(len(batch), np.int64), np.zeros(2 * PEERS, np.int64)
+def _pinned(owners: Owners, table: WordOverrides, batch: Columns) -> None:
+    to = np.empty(len(batch), np.uint16)
     words = batch["key"].view(np.uint64)
-    route_apart(words, False, SHIFT, owners, table.slots, table.owners, PEERS, order, ends)
-    for part in split(batch, order, ends)[PEERS:]:
+    route_apart(words, False, SHIFT, owners.words, owners.width, table.slots, table.owners, PEERS, to)
+    for part in split(batch, to, 2 * PEERS)[PEERS:]:
         mark(part)
 
 

@@ -64,8 +64,8 @@ class Driver:
         table, returns = self.table, self.fold.returns != "nothing"
         outputs = [np.empty(len(keys) if returns else 0, kind) for _, kind in self._outputs]
         count, emitted, later = self._drive(
-            table.entries, table.words, table.meta, table.ctl, table.stride, table.shift, time,
-            keys, keys.view(np.int64), *values, *outputs,
+            table.entries, table.words, table.meta, table.ctl, table.homes, table.stride, table.shift, time, keys,
+            keys.view(np.int64), *values, *outputs,
         )  # fmt: skip
         if count == kernels.FULL:
             raise table.full()
@@ -105,8 +105,8 @@ class Driver:
             return typeof(np.empty(0, kind)).copy(readonly=True)  # what Arrow gives cannot be written to
 
         signature = [
-            typeof(table.entries), words, types.int32[::1, :], types.int64[::1], types.int64, types.uint64, types.int64,
-            read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
+            typeof(table.entries), words, types.int32[::1, :], types.int64[::1], words, types.int64, types.uint64,
+            types.int64, read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
             *(typeof(np.empty(0, kind)) for _, kind in self._outputs),
         ]  # fmt: skip
         return module.compile(tuple(signature))

@@ -25,7 +25,7 @@ from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
-GIVEN, LIMIT, AT, BLOCKS, FREE = 0, 1, 2, 3, 4  # entries of ctl; AT: the record that is being applied
+GIVEN, LIMIT, AT, BLOCKS, HOME, TURN, FREE = range(7)  # entries of ctl; AT: the record that is being applied
 SIZES = 72  # sizes of segments: 4, 6, 8, 12, 16, 24, ...
 CTL = FREE + SIZES
 FULL = -2  # what kernels return when the array of words has no room left
@@ -35,10 +35,11 @@ _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
 _WORDS, _META, _CTL = types.uint64[::1], types.int32[::1, :], types.int64[::1]
-BLOCK = 64  # rows that are fetched from memory together
-_NEAR = 1 << 14  # bins whose numbers are near anyway
+BLOCK = 64  # rows that are fetched from memory together, of a hash table
+AHEAD = np.uint64(16)  # rows that are fetched before they are used, of a dense one
+NEAR = 1 << 14  # bins whose numbers are near anyway
 _COUNTED = 1 << 16  # bins whose records are all counted
-_ONE_IN = 7  # blocks, where there are more bins, stands for the others; odd, since inputs may take turns
+_ONE_IN = 61  # blocks, where there are more bins, stands for the others; a prime, since inputs may take turns
 
 
 def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
@@ -56,7 +57,7 @@ def _fetch(typingctx: Any, words: Any, index: Any) -> Any:
     return types.void(words, types.int64), generate
 
 
-_fetch_row: Any = intrinsic(_fetch)  # called in compiled code, without the first parameter
+fetch_row: Any = intrinsic(_fetch)  # called in compiled code, without the first parameter
 
 
 # Segments
@@ -242,10 +243,30 @@ def weight_of(meta: Any, ctl: Any) -> Any:
 
 
 @njit
+def _fetch_meta(meta: Any, number: Any, bin: Any) -> None:
+    """Asks for one of a bin's numbers ahead of its use."""
+    fetch_row(meta.T.reshape(-1), np.int64(number * meta.shape[0] + np.int64(bin)))
+
+
+@njit
 def _count_block(meta: Any, tags: Any, shift: Any, count: Any, weight: Any) -> None:
+    if weight > 1:  # many bins: stores wait for their cache lines one after the other, unless these are there
+        for j in range(count):
+            _fetch_meta(meta, RECORDS, tags[j] >> shift)
     if weight:
         for j in range(count):
             meta[tags[j] >> shift, RECORDS] += weight
+
+
+@njit
+def count_dense(meta: Any, keys: Any, start: Any, count: Any, weight: Any) -> None:
+    """Counts a block of dense keys that stands for others."""
+    if weight > 1:
+        mask = np.uint64(meta.shape[0] - 1)
+        for j in range(count):
+            _fetch_meta(meta, RECORDS, keys[np.uint64(start + j)] & mask)
+        for j in range(count):
+            meta[keys[np.uint64(start + j)] & mask, RECORDS] += weight
 
 
 @njit
@@ -254,20 +275,18 @@ def fetch_hashed(
 ) -> None:
     """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
     records of each bin on the way."""
-    bins, wide = meta.shape[0], np.uint64(stride)
+    wide = np.uint64(stride)
     for j in range(count):
         tags[j] = mix(keys[np.uint64(start + j)])
-    if bins > _NEAR:
-        flat = meta.T.reshape(-1)
+    if meta.shape[0] > NEAR:
         for j in range(count):
-            bin = np.int64(tags[j] >> shift)
-            _fetch_row(flat, FIRST * bins + bin)
-            _fetch_row(flat, ROOM * bins + bin)
+            _fetch_meta(meta, FIRST, tags[j] >> shift)
+            _fetch_meta(meta, ROOM, tags[j] >> shift)
     for j in range(count):
         hashed = tags[j]
         bin = hashed >> shift
         row = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
-        _fetch_row(words, np.int64(row * wide))
+        fetch_row(words, np.int64(row * wide))
     _count_block(meta, tags, shift, count, weight)
 
 
@@ -296,24 +315,16 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
     return find_block(words, meta, stride, shift, tags, count, rows)
 
 
-@njit
-def fetch_dense(
-    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, rows: Any, weight: Any
-) -> None:
-    """The same where a key is its own place: bin = key mod bins, position = key div bins. The rows are known here."""
-    mask, wide = np.uint64(meta.shape[0] - 1), np.uint64(stride)
-    if meta.shape[0] > _NEAR:
-        flat = meta.T.reshape(-1)
-        for j in range(count):
-            _fetch_row(flat, np.int64(keys[np.uint64(start + j)] & mask))
-    for j in range(count):
-        key = keys[np.uint64(start + j)]
-        row = np.uint64(meta[key & mask, FIRST]) + (key >> shift)
-        rows[j] = row
-        _fetch_row(words, np.int64(row * wide))
-    if weight:
-        for j in range(count):
-            meta[keys[np.uint64(start + j)] & mask, RECORDS] += weight
+@njit(inline="always")
+def has_bit(word: Any, bin: Any) -> Any:
+    """Whether a bin's bit is set, in the word of a row of bits where it is."""
+    return (word >> (bin & _63)) & _1 != _0
+
+
+@njit(inline="always")
+def home_of(bins: Any, turn: Any, room: Any, bin: Any) -> Any:
+    """The first row of a dense bin's home. Bins that are equal modulo 2^turn lie together: they begin at one worker."""
+    return ((bin & ((_1 << turn) - _1)) * (bins >> turn) + (bin >> turn)) * room
 
 
 @njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
@@ -366,32 +377,43 @@ def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> Non
 
 
 @njit("void(uint64[::1], uint64, boolean)", cache=True)
-def mark_made(made: Any, bin: Any, is_made: Any) -> None:
-    """Notes whether a bin has a segment: a bit of `made`."""
+def set_bit(bits: Any, bin: Any, value: Any) -> None:
+    """Sets or clears a bin's bit."""
     bit = _1 << (bin & _63)
-    if is_made:
-        made[bin >> _6] |= bit
+    if value:
+        bits[bin >> _6] |= bit
     else:
-        made[bin >> _6] &= ~bit
+        bits[bin >> _6] &= ~bit
+
+
+_BITS = types.uint64[::1]
 
 
 @njit(
-    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, types.uint64[::1]),
+    types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, _BITS, _BITS),
     cache=True,
 )
-def make_dense(words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any) -> Any:
+def make_dense(
+    words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any, homes: Any
+) -> Any:
     """Makes the bins of dense keys that are not there yet. -1 if all is well, FULL, or which key is outside."""
     mask = np.uint64(meta.shape[0] - 1)
     for i in range(keys.size):
         if keys[i] >= domain:
             return i
         bin = keys[i] & mask
-        if not made[bin >> _6] & (_1 << (bin & _63)):  # a bit per bin stays in the cache, where meta would not
-            mark_made(made, bin, True)
+        if has_bit(homes[bin >> _6], bin):  # a bit per bin stays in the cache, where meta would not
+            continue
+        if not has_bit(made[bin >> _6], bin):
+            set_bit(made, bin, True)
             number = size_for(each)
-            first = allocate(words, ctl, stride, number, True)
-            if first < 0:
-                return FULL
+            if ctl[HOME]:
+                first = np.int64(home_of(np.uint64(meta.shape[0]), np.uint64(ctl[TURN]), np.uint64(ctl[HOME]), bin))
+                set_bit(homes, bin, True)
+            else:
+                first = allocate(words, ctl, stride, number, True)
+                if first < 0:
+                    return FULL
             meta[bin, FIRST] = first
             meta[bin, ROOM] = size_of(number)
             meta[bin, USED] = each

@@ -29,12 +29,13 @@ class ExchangeColumns(Pact):
         self.name = f"exchange by {', '.join(self._by)}"
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        from dataflow.columns.hashing import route_modulo, split
+        from dataflow.columns.hashing import route_modulo
+        from dataflow.columns.scatter import split
 
         columns = require_columns(batch, self.name)
-        order, ends = np.empty(len(columns), np.int64), np.zeros(peers, np.int64)
-        route_modulo(self._words(columns), peers, order, ends)
-        return split(columns, order, ends)
+        to = np.empty(len(columns), np.uint16)
+        route_modulo(self._words(columns), peers, to)
+        return split(columns, to, peers)
 
     def _words(self, columns: Columns) -> Array:
         from dataflow.columns.hashing import mix_all

@@ -96,6 +96,8 @@ class Segments:
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
         self._touched = False  # whether a thread touches memory ahead
+        self._apart = 0  # rows from the first one on whose places are not given to anybody else
+        self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -119,10 +121,27 @@ class Segments:
         own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
         weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
 
+    def set_apart(self, rows: int) -> bool:
+        """Before anything is given out: the caller gives places to bins itself, among the first so many rows. False
+        if these would be too large a part of all."""
+        if rows > int(self.ctl[kernels.LIMIT]) // 2:
+            return False
+        self._apart = rows
+        self.ctl[kernels.GIVEN] = rows
+        return True
+
+    def is_apart(self, bin: int) -> bool:
+        """Whether a bin lies at a place that the caller gave it, rather than one that was free."""
+        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._apart
+
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back."""
+        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros."""
         first, room = self.meta[bin, :2].tolist()
-        if room:
+        if room and first < self._apart:
+            self.words[first * self.stride : (first + room) * self.stride] = 0
+            self._give_back(first, room)
+            self._kept[bin] = first
+        elif room:
             self._give_back(first, room)
             kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         self.meta[bin, : kernels.RECORDS] = 0
@@ -135,7 +154,9 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        self.meta[bin, : kernels.RECORDS] = (self.allocate(room, clear=False), room, used)
+        kept = self._kept.pop(bin, None)
+        first = self.allocate(room, clear=False) if kept is None else kept
+        self.meta[bin, : kernels.RECORDS] = (first, room, used)
 
     def allocate(self, rows: int, clear: bool) -> int:
         """The first row of a new segment; `rows` is a size that the kernels know."""
@@ -163,7 +184,9 @@ class Segments:
         return sizes
 
     def __sizeof__(self) -> int:
-        return int(self.ctl[kernels.GIVEN]) * self.stride * 8
+        used = self.meta[:, kernels.FIRST] < self._apart
+        apart = int(self.meta[used, kernels.ROOM].sum())
+        return (int(self.ctl[kernels.GIVEN]) - self._apart + apart) * self.stride * 8
 
     def __reduce__(self) -> Any:
         raise TypeError("segments do not leave their process; bins do")

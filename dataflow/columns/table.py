@@ -20,9 +20,11 @@ from dataflow.columns.segments import Part, Segments
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """Keys are the integers from 0 up to `domain`, most of which occur: no hashing."""
+    """Keys are the integers from 0 up to `domain`, most of which occur: no hashing. `workers`: bins that are equal
+    modulo that number begin at one worker."""
 
     domain: int
+    workers: int = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.domain <= 1 << 40:
@@ -47,6 +49,7 @@ class Table(Part, ABC):
         self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
         self.moves: Array = np.zeros(bins, np.int64)  # by bin, how often rows have come or gone without a record
+        self.homes: Array = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
 
     def departed(self, bin: int) -> None:
         self.moves[bin] += 1
@@ -148,30 +151,39 @@ class HashTable(Table):
 class DenseTable(Table):
     """Keys from 0 up to a known end: a key is its own place, and needs no room for itself.
 
-    Bins are made whole when they are first written to, and never grow.
+    Bins are made whole when they are first written to, and never grow. Each has a *home*, a place that follows from its
+    number, so that with many bins nobody need look up where one begins. It is made there; one that was made elsewhere
+    and arrives gets any place, since homes of bins that come singly would lie scattered over as many pages. Homes are
+    in the order in which bins are dealt out to workers at first: what a worker begins with lies together.
     """
 
     dense = True
 
-    def __init__(self, bins: int, schema: Schema, domain: int) -> None:
+    def __init__(self, bins: int, schema: Schema, domain: int, workers: int = 1) -> None:
         super().__init__(bins, schema)
         self.domain = domain
         self.shift = bins.bit_length() - 1
         self._each = -(-domain // bins)  # keys of a bin
         self._made: Array = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
+        self.homes = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each of these that is at home
+        room = int(kernels.room_for(self._each))
+        if workers & (workers - 1) == 0 and workers <= bins and self.segments.set_apart(bins * room):
+            self.ctl[kernels.HOME], self.ctl[kernels.TURN] = room, workers.bit_length() - 1
 
     def departed(self, bin: int) -> None:
         super().departed(bin)
-        kernels.mark_made(self._made, bin, False)
+        kernels.set_bit(self._made, bin, False)
+        kernels.set_bit(self.homes, bin, False)
 
     def arrived(self, bin: int) -> None:
         super().arrived(bin)
-        kernels.mark_made(self._made, bin, True)
+        kernels.set_bit(self._made, bin, True)
+        kernels.set_bit(self.homes, bin, self.segments.is_apart(bin))
 
     def check(self, keys: Array) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""
         outside = kernels.make_dense(
-            self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each, self._made
+            self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each, self._made, self.homes
         )
         if outside == kernels.FULL:
             raise self.full()
@@ -212,7 +224,7 @@ class DenseTable(Table):
 
 def make_table(bins: int, schema: Schema, dense: Dense | None) -> Table:
     """The table for keys of a kind."""
-    return HashTable(bins, schema) if dense is None else DenseTable(bins, schema, dense.domain)
+    return HashTable(bins, schema) if dense is None else DenseTable(bins, schema, dense.domain, dense.workers)
 
 
 def words_per_row(schema: Schema, tagged: bool) -> Any:

@@ -61,6 +61,18 @@ def check_invariants(table: Table) -> None:
         assert ((first <= rows) & (rows < first + room)).all()
 
 
+def move(bin: int, source: Table, target: Table) -> None:
+    """A bin leaves one table and comes to another, as Megaphone has it."""
+    _, room, used, _ = source.meta[bin].tolist()
+    if room:
+        words = source.segments.contents(bin).copy()
+        source.segments.clear(bin)
+        source.departed(bin)
+        target.segments.make(bin, room, used)
+        target.segments.contents(bin)[:] = words
+        target.arrived(bin)
+
+
 def random_keys(chance: Random, some: int) -> list[int]:
     pool = AWKWARD + [chance.getrandbits(64) for _ in range(some)] + list(range(some))
     return [chance.choice(pool) for _ in range(some)]
@@ -189,14 +201,7 @@ def test_bins_leave_and_come_back(dense: Dense | None) -> None:
             moved = chance.randrange(8)
             source = owner[moved]
             target = there if source is here else here
-            _, room, used, _ = source.meta[moved].tolist()
-            if room:
-                words = source.segments.contents(moved).copy()
-                source.segments.clear(moved)
-                source.departed(moved)
-                target.segments.make(moved, room, used)
-                target.segments.contents(moved)[:] = words
-                target.arrived(moved)
+            move(moved, source, target)
             owner[moved] = target
             check_invariants(here)
             check_invariants(there)
@@ -298,7 +303,7 @@ def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_fo
 
     table = make_table(bins, add.state, Dense(1 << 20) if dense else None)
     driver = Driver(add, ("value",), table, True)
-    size, batches = kernels.BLOCK * 3 - 1, 7 * 5  # two blocks and most of a third: batches need not be whole blocks
+    size, batches = kernels.BLOCK * 3 - 1, 61  # two blocks and most of a third: batches need not be whole blocks
     keys = np.random.default_rng(1).integers(0, 1 << 20, (batches, size), dtype=np.uint64)
     for batch in keys:
         if isinstance(table, DenseTable):
@@ -309,8 +314,47 @@ def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_fo
     if bins == 1 << 16:
         assert np.array_equal(counted, exact)
     else:
-        assert counted.sum() == keys.size  # 105 blocks, a seventh of each kind
+        assert counted.sum() == keys.size  # 183 blocks, one of each kind for 61
         assert not counted[exact == 0].any()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("bins", [8, 2 * kernels.NEAR])
+def test_dense_bins_are_found_at_home_and_elsewhere(bins: int, workers: int) -> None:
+    """Folds over tables that bins leave, come to and come back to: with many bins those at home are not looked up."""
+
+    @fold(state={"n": "i8"}, output={"n": "i8"})
+    def add(key, value, state):  # type: ignore[no-untyped-def]
+        state.n += value
+        return state.n
+
+    chance, domain = np.random.default_rng(bins + workers), 3 * bins - 1
+    tables = [make_table(bins, add.state, Dense(domain, workers)) for _ in range(2)]
+    drivers = [Driver(add, ("value",), table, True) for table in tables]
+    owner, truth = np.arange(bins) % 2, np.zeros(domain, np.int64)
+    some = chance.integers(0, min(domain, bins), 40)  # few bins, so that they meet again
+    for _ in range(30):
+        keys = chance.choice(some, 50).astype(np.uint64)
+        for number, (table, driver) in enumerate(zip(tables, drivers, strict=True)):
+            mine = keys[owner[keys % np.uint64(bins)] == number]
+            assert isinstance(table, DenseTable)
+            table.check(mine)
+            driver.apply(0, mine, [np.ones(len(mine), np.int64)])
+        np.add.at(truth, keys, 1)
+        for bin in set((chance.choice(some, 3) % bins).tolist()):
+            source, target = tables[owner[bin]], tables[1 - owner[bin]]
+            move(bin, source, target)
+            owner[bin] = 1 - owner[bin]
+        for table in tables:
+            check_invariants(table)
+    found = {key: n for table in tables for key, n in contents(table).items() if n}
+    assert found == {key: n for key, n in enumerate(truth.tolist()) if n}
+
+
+def test_a_dense_domain_without_room_for_homes_does_without() -> None:
+    table = DenseTable(4, {"n": "i8"}, 1 << 31)
+    with pytest.raises(MemoryError, match="outgrown"):  # bins are made one after the other, as far as it goes
+        table.rows(keys_of(0, 1, 2, 3))
 
 
 def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:

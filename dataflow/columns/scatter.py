@@ -1,0 +1,91 @@
+"""One batch per owner: rows are copied to where their owner's rows lie together, column by column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from dataflow.columns.batch import Array, Columns
+
+_FEW = 1 << 12  # rows: below, a call for each column costs more than looking up each row's number
+_OWNERS = types.Array(types.uint16, 1, "C", readonly=True)
+_1 = np.uint64(1)
+
+
+@njit(types.void(_OWNERS, types.int64[::1]), cache=True)
+def count_owners(to: Any, counts: Any) -> None:
+    """How many rows each owner gets, added to `counts`."""
+    if counts.size == 2:
+        ones = 0
+        for i in range(to.size):
+            ones += to[i]
+        counts[0] += to.size - ones
+        counts[1] += ones
+        return
+    for i in range(to.size):
+        counts[to[i]] += 1
+
+
+def _kind(word: Any) -> Any:
+    return types.void(_OWNERS, types.int64[::1], types.Array(word, 1, "C", readonly=True), word[::1])
+
+
+@njit([_kind(word) for word in (types.uint8, types.uint16, types.uint32, types.uint64)], cache=True)
+def scatter(to: Any, firsts: Any, column: Any, out: Any) -> None:
+    """Copies each row to the next place of its owner, whose first one is in `firsts`.
+
+    Two owners have their places in registers: where they are in memory each row waits for the one before it.
+    """
+    if firsts.size == 2:
+        zero, one = np.uint64(firsts[0]), np.uint64(firsts[1])
+        for i in range(to.size):
+            owner = np.uint64(to[i])
+            out[one if owner else zero] = column[i]
+            one += owner
+            zero += _1 - owner
+        return
+    places = firsts.astype(np.uint64)
+    for i in range(to.size):
+        owner = np.uint64(to[i])
+        out[places[owner]] = column[i]
+        places[owner] += _1
+
+
+def split(batch: Columns, to: Array, owners: int) -> list[Columns]:
+    """One batch for each of `owners`; `to` has the owner of each row. Rows keep their order."""
+    counts = np.zeros(owners, np.int64)
+    count_owners(to, counts)
+    if counts.max() == len(batch):  # nothing need be copied
+        empty = batch.slice(0, 0)
+        return [batch if count else empty for count in counts.tolist()]
+    ends = np.cumsum(counts)
+    firsts = ends - counts
+    moved = _take(batch, to, firsts) if len(batch) < _FEW else _scatter(batch, to, firsts)
+    return [moved.slice(first, end) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+
+
+def _take(batch: Columns, to: Array, firsts: Array) -> Columns:
+    order = np.empty(len(to), np.int64)
+    scatter(to, firsts, np.arange(len(to), dtype=np.uint64), order.view(np.uint64))
+    return batch.take(order)
+
+
+def _scatter(batch: Columns, to: Array, firsts: Array) -> Columns:
+    columns = batch.columns
+    rest = Columns.trusted({name: column for name, column in columns.items() if not _is_plain(column)}, len(batch))
+    taken = _take(rest, to, firsts).columns if rest.names else {}
+    for name, column in columns.items():
+        if name not in taken:
+            word = f"u{column.itemsize}"
+            taken[name] = np.empty_like(column)
+            scatter(to, firsts, column.view(word), taken[name].view(word))
+    return Columns.trusted({name: taken[name] for name in columns}, len(batch))
+
+
+def _is_plain(column: Any) -> bool:
+    """Whether a column's values are words that can be copied as they are."""
+    if not isinstance(column, np.ndarray) or column.itemsize > 8:
+        return False
+    return column.dtype.isnative and column.flags.c_contiguous and column.flags.aligned
