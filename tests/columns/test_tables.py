@@ -351,6 +351,19 @@ def test_dense_bins_are_found_at_home_and_elsewhere(bins: int, workers: int) -> 
     assert found == {key: n for key, n in enumerate(truth.tolist()) if n}
 
 
+def test_a_dense_bin_that_comes_back_is_at_home_and_one_that_is_made_again_is_empty() -> None:
+    here, there = (DenseTable(8, {"n": "i8"}, 80, 2) for _ in range(2))
+    here["n"][here.rows(keys_of(3, 11))] = 5
+    home = here.meta[3, kernels.FIRST]
+    move(3, here, there)
+    assert here.homes.tolist() == [0] and there.homes.tolist() == [0]
+    assert int(there.meta[3, kernels.FIRST]) >= 8 * 12, "there it is a guest, behind all homes"
+    move(3, there, here)
+    assert here.meta[3, kernels.FIRST] == home and here.homes.tolist() == [1 << 3]
+    move(3, here, there)
+    assert here["n"][here.rows(keys_of(3, 11))].tolist() == [0, 0], "what it left behind is not found again"
+
+
 def test_a_dense_domain_without_room_for_homes_does_without() -> None:
     table = DenseTable(4, {"n": "i8"}, 1 << 31)
     with pytest.raises(MemoryError, match="outgrown"):  # bins are made one after the other, as far as it goes
