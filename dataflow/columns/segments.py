@@ -151,7 +151,7 @@ class Segments:
     def stay_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
         unit = self.stride * 8
-        given = int(self.ctl[kernels.GIVEN]) - self._apart  # a bin that has a place of its own needs none ahead
+        given = int(self.ctl[kernels.GIVEN])  # with what is set apart: where that is much, what arrives will be, too
         if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
             return
         self._touched = True
