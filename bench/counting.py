@@ -7,6 +7,7 @@ is measured, so that growth of tables is not what is measured.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ class Setup:
     def name(self) -> str:
         """For tables and plots."""
         return "native" if not self.bins else f"2^{self.bins.bit_length() - 1} bins"
+
+
+def told_every(setup: Setup) -> float:
+    """Seconds from one report of a worker's statistics to the next (see `megaphone.statistics`: rarer above 2^14 bins);
+    infinite if there are none."""
+    return setup.interval * max(1, setup.bins >> 14) if setup.bins and setup.interval else math.inf
 
 
 @dataclass

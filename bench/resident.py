@@ -1,11 +1,12 @@
-"""What a migration costs in memory: the peak of each process, beyond what it had before or keeps afterwards.
+"""What a migration costs in memory: the peak of each process, beyond what it had before and the state it receives.
 
 The kernel keeps the peak of a process's resident set, and forgets it on demand: nothing is missed between two looks.
+Whatever else stays afterwards (freed memory that the C library keeps, pages of shared memory, pages that are kept ready
+for tables) counts as added, though it is used again: only state is excused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,24 +14,35 @@ import numpy as np
 
 import dataflow
 from bench.counting import Setup, build, halved, load
+from dataflow.columns.segments import RESERVED
 from megaphone.strategies import Strategy
 
-_STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_STATUS, _FORGET, _MAPS = Path("/proc/self/status"), Path("/proc/self/clear_refs"), Path("/proc/self/smaps")
 CALM = 60  # epochs before and after a migration
 RECORDS = 2000  # of a worker in an epoch
 
 
 class Footprint(NamedTuple):
-    """The resident set of a process around a migration, in bytes."""
+    """A process around a migration, in bytes: its resident set, and how much of that are tables."""
 
     before: int
     peak: int
     after: int
+    tables_before: int
+    tables_after: int
+    received: int  # state that has come
+    largest: int = 0  # of all bins
 
     @property
     def beyond(self) -> int:
-        """How much more than before, and than what it has kept, there was for a while."""
-        return max(0, self.peak - max(self.before, self.after))
+        """How much more than before there was for a while, but for the state that came. If tables grew by less than
+        that, because they had free places, only so much is excused.
+
+        >>> Footprint(before=100, peak=145, after=140, tables_before=50, tables_after=90, received=30).beyond
+        15
+        """
+        grown = max(0, self.tables_after - self.tables_before)
+        return max(0, self.peak - self.before - min(grown, self.received))
 
 
 def _resident(field: str) -> int:
@@ -44,13 +56,25 @@ def _begin() -> int:
     return _resident("VmRSS")
 
 
-async def footprints(worker: dataflow.Worker, setup: Setup, strategies: Sequence[Strategy]) -> list[list[Footprint]]:
-    """By strategy, the footprints of moving half of worker 0's bins away and back, twice, on this worker."""
+def tables() -> int:
+    """Bytes of tables that are resident: of what lies in mappings as large as their reservations."""
+    total, large = 0, False
+    for line in _MAPS.read_text().splitlines():
+        name, value, *_ = line.split()
+        if not name.endswith(":"):  # a mapping begins: from and to
+            begin, end = (int(edge, 16) for edge in name.split("-"))
+            large = end - begin >= RESERVED
+        elif large and name == "Rss:":
+            total += int(value) << 10
+    return total
+
+
+async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) -> list[Footprint]:
+    """Of moving half of worker 0's bins away, and back, on this worker."""
     counter = build(worker, setup)
     epoch = await load(worker, counter)
     controller = counter.controller
     assert controller is not None
-    homes = [halved(setup.bins), np.arange(setup.bins) % 2]
     pool = [counter.batch(RECORDS) for _ in range(16)]
 
     async def go_on() -> None:
@@ -60,26 +84,31 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategies: Sequence
         counter.advance_to(epoch)
         await counter.probe.wait_passed(epoch - 3)
 
+    while not controller.statistics.bytes.all():  # without sizes there is no budget
+        await go_on()
     result = []
-    for strategy in strategies:
-        seen = []
-        for home in (*homes, *homes):
-            for _ in range(CALM):
-                await go_on()
-            before = _begin()
-            if worker.index == 0:
-                controller.migrate(home, strategy)
-            target = tuple(home.tolist())
-            while controller.configuration != target or (worker.index == 0 and controller.busy):
-                await go_on()
-            await counter.probe.wait_passed(epoch - 3)
-            for _ in range(CALM):
-                await go_on()
-            seen.append(Footprint(before, _resident("VmHWM"), _resident("VmRSS")))
-        result.append(seen)
+    homes: list[Any] = [halved(setup.bins), np.arange(setup.bins) % 2]
+    for home in homes:
+        for _ in range(CALM):
+            await go_on()
+        came = (home == worker.index) & (np.array(controller.configuration) != worker.index)
+        received = int(controller.statistics.bytes[came].sum())
+        before, tables_before = _begin(), tables()
+        if worker.index == 0:
+            controller.migrate(home, strategy)
+        target = tuple(home.tolist())
+        while controller.configuration != target or (worker.index == 0 and controller.busy):
+            await go_on()
+        await counter.probe.wait_passed(epoch - 3)
+        for _ in range(CALM):
+            await go_on()
+        peak, after = _resident("VmHWM"), _resident("VmRSS")
+        largest = int(controller.statistics.bytes.max())
+        result.append(Footprint(before, peak, after, tables_before, tables(), received, largest))
     return result
 
 
-def measure(setup: Setup, strategies: Sequence[Strategy]) -> list[Any]:
-    """By worker, what `footprints` found, on two processes."""
-    return dataflow.execute(footprints, setup, strategies, workers=2)
+def measure(setup: Setup, strategy: Strategy) -> list[Any]:
+    """By worker, what `footprints` found, on two fresh processes: what another strategy has left would hide what this
+    one needs."""
+    return dataflow.execute(footprints, setup, strategy, workers=2)

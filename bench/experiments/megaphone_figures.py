@@ -5,15 +5,20 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from bench.counting import Load, Setup, measure
+from bench.counting import Load, Setup, measure, told_every
+from bench.medians import median_of, spread_of
 from bench.registry import figure
 from bench.run import Run
 from dataflow.harness import plots
 
 MILLION = 1_000_000
 STRATEGIES = ("all-at-once", "fluid", "batched")
-CALM = 1.5  # seconds between two migrations, besides what they are expected to take
+LONGEST_LAST = ("all-at-once", "batched", "fluid")  # whoever takes longer than expected delays nobody but itself
+CALM = 1.0  # seconds between two migrations, besides what they are expected to take
 STEP = 0.005  # seconds that a step of a migration is expected to take: if it takes longer, the next ones begin later
+SLACK = 0.6  # of the time of all migrations, for those that take longer than expected (8 ms a step were seen)
+LONG = 10.0  # seconds of one migration from which on it is not repeated the other way
+ROUNDS = 3  # runs of each setup in Figures 13 to 15, in turns, so that what the machine does meanwhile hits all alike
 
 
 def _scale(keys: str, rate: int, bins: str, paper: str) -> str:
@@ -28,18 +33,35 @@ def _domain(run: Run, full: int) -> int:
     return full // 8 if run.quick else full
 
 
+def _ways(setup: Setup, name: str, batch: int) -> tuple[int, float]:
+    """How often a strategy moves bins (there and back, or only there if that takes long), and how long each takes."""
+    steps = {"all-at-once": 1, "fluid": setup.bins // 4, "batched": -(-setup.bins // 4 // batch)}[name]
+    return (1 if steps * STEP > LONG else 2), steps * STEP
+
+
 def _migrating(setup: Setup, rate: int, names: tuple[str, ...] = STRATEGIES, batch: int = 16) -> Any:
     """A run in which each strategy moves bins away and then back, with time to calm down in between."""
-    plan, at = [], 2.0
-    for name in (name for name in names for _ in range(2)):
-        plan.append((at, name))
-        steps = {"all-at-once": 1, "fluid": setup.bins // 4, "batched": -(-setup.bins // 4 // batch)}[name]
-        at += CALM + steps * STEP
-    return measure(setup, Load(rate, at, migrations=tuple(plan), batch=batch))
+    plan, at, slack = [], 1.5, 0.0
+    for name in names:
+        ways, seconds = _ways(setup, name, batch)
+        for _ in range(ways):
+            plan.append((at, name))
+            at += CALM + seconds
+            slack += SLACK * seconds
+    return measure(setup, Load(rate, at + slack, migrations=tuple(plan), batch=batch))
 
 
 def _ended(outcome: Any) -> list[Any]:
     return [m for m in outcome.migrations if m.episode.seconds is not None and len(m.during)]
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["fluid"]), _listed(["fluid", "batched", "matched"])
+    ('fluid', 'fluid, batched and matched')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 @figure("megaphone-1", "latency of all-at-once, fluid and batched migration, over time")
@@ -50,7 +72,7 @@ def figure_1(run: Run) -> None:
         runs.append((name, _migrating(Setup(million * MILLION, bins, dense=True), rate, (name,), batch=64)))
         _report(run, runs[-1][1], "")
     paper = "Paper: 4 machines, 1000 million keys."
-    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper)
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper) + " One run each."
     run.draw(plots.timelines(runs, "Latency while a quarter of the state moves, and moves back (Figure 1)", caption))
 
 
@@ -63,17 +85,41 @@ def _report(run: Run, outcome: Any, label: str) -> None:
 
 
 def _overhead(run: Run, dense: bool, million: int, title: str, paper: str) -> None:
-    rate, seconds = 2 * MILLION, 4.0 if run.quick else 10.0
-    powers = (4, 12, 20) if run.quick else range(4, 21, 2)
-    families = {}
-    for power in run.each("numbers of bins", [*powers, 0]):
-        outcome = measure(Setup(million * MILLION, (1 << power) if power else 0, dense), Load(rate, seconds))
-        name = f"2^{power}" if power else "native"
-        families[name] = outcome.total
+    rate, seconds, warmup = 2 * MILLION, 3.0, 0.75
+    powers = (4, 12, 20) if run.quick else (4, 8, 12, 16, 20)
+    rounds = 1 if run.quick else ROUNDS
+    setups = {f"2^{power}": Setup(million * MILLION, 1 << power, dense) for power in powers}
+    setups["native"] = Setup(million * MILLION, 0, dense)
+    found: dict[str, list[Any]] = {name: [] for name in setups}
+    unsustained: list[str] = []
+    for name in run.each("runs", list(setups) * rounds):
+        outcome = measure(setups[name], Load(rate, seconds), warmup)
+        found[name].append(outcome.total)
+        if not outcome.sustained and name not in unsustained:
+            unsustained.append(name)
+    families = {name: median_of(runs) for name, runs in found.items()}
+    for name, family in families.items():
         for label, quantile in ((".9", 0.9), (".99", 0.99), (".9999", 0.9999), ("max", 1.0)):
-            run.report(f"{name}{' bins' if power else ''}, {label}", outcome.total.quantile(quantile) / 1e6, "ms")
+            bins = "" if name == "native" else " bins"
+            run.report(f"{name}{bins}, {label}, median of {rounds}", family.quantile(quantile) / 1e6, "ms")
+    spread = max(spread_of(runs, 0.99) for runs in found.values())
+    run.report("the .99 of one setup, largest run over smallest", spread, "times")
     caption = _scale(f"{million}", rate, f"2^{powers[0]} to 2^{powers[-1]} bins", paper)
+    caption += " One run each." if rounds == 1 else _medians(rounds, seconds - warmup, spread)
+    silent = [name for name, setup in setups.items() if setup.bins and told_every(setup) > seconds]
+    if silent:
+        caption += f" No run is so long that statistics of {_listed(silent)} bins are told in it."
+    if unsustained:
+        caption += f" Not sustained, so that true latencies are higher: {_listed(unsustained)}."
     run.draw(plots.ccdf(families, title, caption, ordered=True, reference=("native",), legend="bins"))
+
+
+def _medians(rounds: int, seconds: float, spread: float) -> str:
+    """How a line came about, and how much to make of the distance between two."""
+    return (
+        f" At each share the median of {rounds} runs of {seconds:g} s, in turns; single runs of one setup differ by up "
+        f"to {spread:.1f} times at the slowest 1 %."
+    )
 
 
 @figure("megaphone-13", "hash count: overhead by number of bins")
@@ -95,12 +141,24 @@ def figure_15(run: Run) -> None:
 
 
 def _tradeoff(run: Run, cases: list[tuple[str, Setup, int]], title: str, caption: str, legend: str) -> None:
-    points = []
+    points, missing, single = [], [], []
     for label, setup, batch in run.each(legend, cases):
-        outcome = _migrating(setup, MILLION, STRATEGIES, batch)
+        outcome = _migrating(setup, MILLION, LONGEST_LAST, batch)
         points += _means(outcome, label)
         _report(run, outcome, label)
-    run.draw(plots.latency_against_duration(points, title, f"{caption} Means of there and back.", legend=legend))
+        for name in LONGEST_LAST:
+            ended = sum(m.episode.name == name for m in _ended(outcome))
+            if not ended:
+                missing.append(f"{name} at {label}")
+            elif ended == 1:
+                single.append(f"{name} at {label}")
+    caption += " One run; means of there and back."
+    if single:
+        caption += f" Only there: {_listed(single)}."
+    if missing:
+        caption += f" Not complete in its time, and not shown: {_listed(missing)}."
+    points.sort(key=lambda point: STRATEGIES.index(point.strategy))  # a strategy has the same colour everywhere
+    run.draw(plots.latency_against_duration(points, title, caption, legend=legend))
 
 
 def _means(outcome: Any, label: str) -> list[Any]:
@@ -156,6 +214,6 @@ def figure_19(run: Run) -> None:
             peak = max(outcome.memory[worker][1])
             run.report(f"{name}, worker {worker} ({what}): peak", peak / (1 << 20), "MiB")
     paper = "Paper: 16,000 million keys, 35 GiB a process; all-at-once added 30 GiB."
-    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper)
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper) + " One run each."
     title = "Memory while a quarter of the state moves, and moves back (Figure 19)"
     run.draw(plots.memory_panels(list(panels.items()), title, caption))
