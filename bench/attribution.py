@@ -1,6 +1,7 @@
 """Where the time of a worker goes, by what it is for: every function that a profiler saw belongs to one purpose.
 
-The parts add up to the whole. Compiled code and numpy count for the function that called them.
+The parts add up to the whole. Compiled code, numpy and what cuts and joins batches count for whoever called them: what
+they are for is not theirs to say.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import cProfile
 import pstats
 from collections.abc import Mapping
-from typing import Any
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
@@ -25,6 +25,7 @@ _PLACES = (
     ("megaphone/configuration", "routing"),
     ("megaphone/columns.py:route", "routing"),
     ("dataflow/comm/", "transport"),
+    ("dataflow/codec", "transport"),
     ("dataflow/progress/", "progress"),
     ("dataflow/antichain", "progress"),
     ("dataflow/capability", "progress"),
@@ -32,13 +33,15 @@ _PLACES = (
     ("dataflow/columns/", "folding"),
     ("megaphone/", "folding"),
 )
+_FOR_CALLERS = ("/numpy/", "/dataflow/columns/batch.py")
 _WAITS = ("'poll' of 'select.epoll'", "select.select", "time.sleep")
 
 Function = tuple[str, int, str]
+Stats = Mapping[Function, tuple[int, int, float, float, Mapping[Function, tuple[int, int, float, float]]]]
 
 
 def purpose_of(function: Function) -> str | None:
-    """What a function is for; None for what is written in C, which is for whatever its caller is.
+    """What a function is for; None for one that is for whatever its caller is.
 
     >>> purpose_of(("/home/x/nexmark/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
     ('generation', None)
@@ -48,6 +51,8 @@ def purpose_of(function: Function) -> str | None:
     file, _, name = function
     if file == "~":
         return "idle" if any(wait in name for wait in _WAITS) else None
+    if any(part in file for part in _FOR_CALLERS):
+        return None
     place = f"{file}:{name}"
     for prefix, purpose in _PLACES:
         if f"/{prefix}" in place:
@@ -57,15 +62,33 @@ def purpose_of(function: Function) -> str | None:
 
 def seconds_by_purpose(profile: cProfile.Profile) -> dict[str, float]:
     """By purpose, the time that the profiler saw."""
-    stats: Mapping[Function, tuple[int, int, float, float, Mapping[Function, Any]]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    return divided(pstats.Stats(profile).stats)  # type: ignore[attr-defined]
+
+
+def divided(stats: Stats) -> dict[str, float]:
+    """The same of what a profiler told: by function (calls, calls, own seconds, with those it called, callers), where
+    callers have the same of each."""
     seconds = dict.fromkeys(PURPOSES, 0.0)
-    for function, (_, _, own, _, callers) in stats.items():
-        purpose = purpose_of(function)
-        if purpose is not None:
-            seconds[purpose] += own
-            continue
-        for caller, (_, _, part, _) in callers.items():
-            seconds[purpose_of(caller) or "engine"] += part
-        if not callers:
-            seconds["engine"] += own
+    known: dict[Function, dict[str, float]] = {}
+    for function, (_, _, own, _, _) in stats.items():
+        for purpose, share in _shares(stats, function, known).items():
+            seconds[purpose] += own * share
     return seconds
+
+
+def _shares(stats: Stats, function: Function, known: dict[Function, dict[str, float]]) -> dict[str, float]:
+    """What a function is for, in parts that add up to one: those of its callers, by the time it and what it
+    called took for each."""
+    purpose = purpose_of(function)
+    if purpose is not None:
+        return {purpose: 1.0}
+    if function not in known:
+        known[function] = {"engine": 1.0}  # who calls itself, or is called by nobody that was seen
+        callers = stats[function][4] if function in stats else {}
+        whole = sum(entry[3] for entry in callers.values())
+        shares: dict[str, float] = {}
+        for caller, entry in callers.items():
+            for purpose, share in _shares(stats, caller, known).items():
+                shares[purpose] = shares.get(purpose, 0.0) + share * (entry[3] / whole if whole else 1 / len(callers))
+        known[function] = shares or known[function]
+    return known[function]

@@ -23,7 +23,7 @@ from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense, DenseTable
 from dataflow.lowlevel import Context, InputPort, MessageCapability
 from dataflow.order import Time
-from megaphone.apart import Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
+from megaphone.apart import MARK, Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
 from megaphone.heavy import HeavyKeys
@@ -179,7 +179,8 @@ class ColumnHost(Host):
             self._heavy.watch(batches)
         began = perf_counter_ns()
         results = super().apply(time, batches)
-        self._reporter.spent(perf_counter_ns() - began)
+        apart = sum(len(batch) for parts in batches for batch in parts if MARK in batch)
+        self._reporter.spent(perf_counter_ns() - began, apart)
         self._reporter.report(time)
         return results
 
@@ -209,6 +210,7 @@ def folded(
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
     here = _among_workers(keys, streams)
     store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else here))
+    store.home.counts_once = interval is not None
     return stateful(control, streams, store, wanted, bins, name, interval)
 
 

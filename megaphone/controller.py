@@ -54,6 +54,7 @@ class Controller:
         self._under_way: Time | None = None  # its time
         self._progress = Progress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
+        self._settled: Time | None = None
 
     @property
     def configuration(self) -> tuple[int, ...]:
@@ -88,6 +89,15 @@ class Controller:
     def busy(self) -> bool:
         """Whether a migration is under way."""
         return self._under_way is not None or bool(self._waiting) or self._pins is not None
+
+    def passed(self, time: Time) -> bool:
+        """Whether the operator has done everything at `time`, on all workers."""
+        return self._operator.passed(time)
+
+    @property
+    def settled(self) -> Time | None:
+        """The time of the last step that is complete: what came before it was counted where things were then."""
+        return self._settled
 
     @property
     def progress(self) -> Progress:
@@ -148,7 +158,7 @@ class Controller:
         if self._under_way is not None and self._operator.passed(self._under_way):
             now = self._progress
             self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))
-            self._under_way, self._moving = None, []
+            self._settled, self._under_way, self._moving = self._under_way, None, []
             self._idle_since = 0
         elif self._under_way is None:
             self._idle_since += 1

@@ -18,7 +18,7 @@ from megaphone.sketch import Heavy, SpaceSaving
 
 CAPACITY = 512  # keys that the sketch keeps
 SAMPLE = 1 << 9  # records of a batch that it sees
-WAITING = 8 * SAMPLE  # keys of small batches that are shown to it together: a call costs as much as many keys
+WAITING = 8 * SAMPLE  # keys that are shown to it together: a call costs as much as many keys
 REPORTED = 256  # keys that a worker tells at most
 SHARE = 1 / 1024  # of a worker's records, for a key to be told
 
@@ -29,30 +29,34 @@ class HeavyKeys:
     def __init__(self, keys: Sequence[str]) -> None:
         self._names = tuple(keys)  # of each input
         self._sketch = SpaceSaving(CAPACITY)
-        self._sketch.update(np.empty(0, np.uint64))  # compiles now rather than under load
+        self._sketch.update(np.zeros(1, np.uint64), np.ones(1))  # compiles now rather than under load
+        self._sketch.clear()
         self._chance = np.random.default_rng(0)
         self._waiting = np.empty(WAITING, np.uint64)
+        self._weights = np.empty(WAITING)  # for how many records each stands
         self._waits = 0  # how many of them
 
     def watch(self, batches: list[list[Columns]]) -> None:
-        """Records are about to be applied. One probe of the sketch for each that is looked at."""
+        """Records are about to be applied. One probe of the sketch for each that is looked at, sooner or later."""
         for name, parts in zip(self._names, batches, strict=False):
             for batch in parts:
                 words = as_words(batch[name], name)
                 stride = -(-len(words) // SAMPLE)
                 if stride > 1:
-                    self._sketch.update(words[int(self._chance.integers(stride)) :: stride], float(stride))
-                else:
-                    self._put_off(words)
+                    words = words[int(self._chance.integers(stride)) :: stride]
+                self._put_off(words, stride)
 
-    def _put_off(self, words: Array) -> None:
-        if self._waits + len(words) > WAITING:
+    def _put_off(self, words: Array, weight: int) -> None:
+        first, end = self._waits, self._waits + len(words)
+        if end > WAITING:
             self._catch_up()
-        self._waiting[self._waits : self._waits + len(words)] = words
-        self._waits += len(words)
+            first, end = 0, len(words)
+        self._waiting[first:end] = words
+        self._weights[first:end] = weight
+        self._waits = end
 
     def _catch_up(self) -> None:
-        self._sketch.update(self._waiting[: self._waits])
+        self._sketch.update(self._waiting[: self._waits], self._weights[: self._waits])
         self._waits = 0
 
     def take(self) -> Heavy:

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow.columns.kernels import RECORDS, ROOM, USED
-
 Words = NDArray[np.uint64]
 HEAD = 8
 
@@ -37,16 +35,10 @@ class Piece(NamedTuple):
 def depart(parts: Sequence[Any], bin: int, limit: int) -> Iterator[Words]:
     """Takes a bin out, as messages of at most `limit` words of state. Memory is given back part by part."""
     for number, part in enumerate(parts):
-        segments = part.segments
-        rows = segments.contents(bin)
-        if len(rows):
-            room, used, extra = (int(segments.meta[bin, column]) for column in (ROOM, USED, RECORDS))
-            extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
-            description = part.describe()
-            for offset in range(0, len(rows), limit):
-                yield pack(Piece(number, bin, room, used, extra, offset, description, rows[offset : offset + limit]))
-                description = description[:0]
-        segments.clear(bin)
+        description = part.describe()
+        for (room, used, extra, offset), words in part.leave(bin, limit):
+            yield pack(Piece(number, bin, room, used, extra, offset, description, words))
+            description = description[:0]
         part.departed(bin)
 
 
@@ -71,20 +63,8 @@ def arrive(parts: Sequence[Any], piece: Piece) -> None:
     """Installs a piece. They come in any order: the first makes room for all, and the last completes the bin."""
     if piece.part >= len(parts) or piece.bin >= parts[piece.part].segments.bins:
         raise ValueError(f"a piece of part {piece.part} of bin {piece.bin}, of which there is none")
-    part, bin = parts[piece.part], piece.bin
-    segments = part.segments
-    length = (piece.used if segments.packed else piece.room) * segments.stride
-    if piece.offset + len(piece.words) > length:
-        raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
-    if bin not in segments.missing:
-        segments.make(bin, piece.room, piece.used)
-        segments.missing[bin] = length
-        if segments.packed:
-            segments.meta[bin, RECORDS] = piece.extra  # else it counts what is applied here
+    part = parts[piece.part]
     if piece.offset == 0:
         part.heed(piece.description)
-    segments.contents(bin)[piece.offset : piece.offset + len(piece.words)] = piece.words
-    segments.missing[bin] -= len(piece.words)
-    if not segments.missing[bin]:
-        del segments.missing[bin]
-        part.arrived(bin)
+    if part.come(piece.bin, (piece.room, piece.used, piece.extra, piece.offset), piece.words):
+        part.arrived(piece.bin)

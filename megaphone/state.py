@@ -54,7 +54,8 @@ class Host:
     ) -> None:
         ports = len(keys)
         self._keys = keys  # of records, by input: for errors
-        self._records: NDArray[np.int64] = np.zeros(bins, np.int64)  # applied so far, by bin
+        self._records: NDArray[np.int64] = np.zeros(bins, np.int64)  # that have come and been applied, by bin
+        self._apart = 0  # records of the time at hand whose keys live apart
         self._heavy = None if interval is None else HeavyRows(keys)
         self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
         self._bins = shared.bins
@@ -143,18 +144,16 @@ class Host:
         began = perf_counter_ns()
         for place, records in groups.items():
             self._postponer.place = place
-            if isinstance(place, int):
-                self._records[place] += sum(map(len, records))
             try:
                 results.extend(self._apply(time, records, self._bins.state(place), self._postponer))
             except Exception as error:
                 where = f"in bin {place}" if isinstance(place, int) else f"for the key {place[0]!r}, which is pinned,"
                 error.add_note(f"{where} at {time!r}{self._among(records)}")
                 raise
-        self._reporter.spent(perf_counter_ns() - began)
+        self._reporter.spent(perf_counter_ns() - began, self._apart)
         assert self._now is not None
         self._output.give(self._now, results)
-        self._reporter.report()
+        self._reporter.report(time if type(time) is int else None)
         self._hold_least_pending()
         self._now.drop()
         self._now = None
@@ -175,12 +174,22 @@ class Host:
         else:
             assert self._hold is not None
             self._now, groups = self._hold.clone(), {}
+        self._count(groups)
         for place, records in self._bins.due(time).items():
             if place not in groups:
                 groups[place] = [[] for _ in range(self._ports)]
             for port, record in records:
                 groups[place][port].append(record)
         return groups
+
+    def _count(self, groups: dict[Place, list[list[Any]]]) -> None:
+        """Counts the records that have come, for statistics."""
+        self._apart = 0
+        for place, records in groups.items():
+            if isinstance(place, int):
+                self._records[place] += sum(map(len, records))
+            else:
+                self._apart += sum(map(len, records))
 
     def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._records, self._bins.sizes(len(self._records))

@@ -2,8 +2,10 @@
 
 Each worker counts as it applies records, which costs an addition per record (with more than 2^16 bins, where that would
 be a cache miss, one block of 64 records in 61 stands for the others); once per interval it says what it counted to
-every worker, on an ordinary stream. Processing time is measured per batch and shared out by records. Heavy keys are
-those of a sketch (see `heavy`, and `tally` for rows).
+every worker, on an ordinary stream. A record counts when it comes, and not again at the time to which it was put off:
+what is due now came a window ago, and says nothing of what will come. Processing time is measured per batch, that of
+what was put off included, and shared out by records. Heavy keys are those of a sketch (see `heavy`, and `tally` for
+rows).
 """
 
 from __future__ import annotations
@@ -42,6 +44,15 @@ class Load:
     keys: Any = field(default_factory=list)  # heavy ones, apart from their bins or in them: words, or a list for rows
     key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
     key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
+    until: int | None = None  # the dataflow's time that the interval ends with, if `span` is known
+    apart: int = 0  # records of keys that live apart, which are in no bin's
+    apart_nanoseconds: int = 0
+
+    @property
+    def per_record(self) -> float:
+        """Nanoseconds that a record took."""
+        records = int(self.records.sum()) + self.apart
+        return (float(self.nanoseconds.sum()) + self.apart_nanoseconds) / records if records else 0.0
 
 
 class Statistics:
@@ -96,6 +107,7 @@ class Reporter:
         self._last: int | None = None  # the time up to which everything was counted in an earlier interval
         self._before: Numbers = np.zeros(bins, np.int64)
         self._spent = 0
+        self._apart = 0
 
     def saw(self, message: Any) -> None:
         """A message has come: its time is one to report at, if a report is due."""
@@ -106,9 +118,10 @@ class Reporter:
         ):
             self._capability = message.retain(self._output.number)
 
-    def spent(self, nanoseconds: int) -> None:
-        """So much time went into applying records."""
+    def spent(self, nanoseconds: int, apart: int) -> None:
+        """So much time went into applying records, of which so many were of keys that live apart."""
         self._spent += nanoseconds
+        self._apart += apart
 
     def report(self, time: int | None = None) -> None:
         """Everything at the time at hand has been applied: the moment for a report that is due."""
@@ -119,17 +132,19 @@ class Reporter:
         now = self._clock.now()
         counted, sizes = self._counter()
         records = (counted - self._before) & 0xFFFFFFFF  # tables count in 32 bits, which may come round
-        total = int(records.sum())
+        total = int(records.sum()) + self._apart
+        each = self._spent / total if total else 0.0
         bins = np.flatnonzero((records > 0) | (sizes > 0))
-        shares = records[bins] * (self._spent / total if total else 0.0)
-        counts = (bins, records[bins], shares.astype(np.int64), sizes[bins])
-        load = Load(self._worker, self._numbered, now - self._began, *counts, self._span(time), *self._heavy())
+        counts = (bins, records[bins], (records[bins] * each).astype(np.int64), sizes[bins], self._span(time))
+        told: tuple[Any, ...] = self._heavy()
+        keys, key_records, key_errors = told or ([], _nothing(), _nothing())
+        heavy, apart = (keys, key_records, key_errors), (self._apart, int(self._apart * each))
+        load = Load(self._worker, self._numbered, now - self._began, *counts, *heavy, time, *apart)
         self._output.give(self._capability, [load])
         self._capability.drop()
-        self._capability, self._before, self._spent = None, counted.copy(), 0
+        self._capability, self._before, self._spent, self._apart = None, counted.copy(), 0, 0
         self._began = now
         self._numbered += 1
-
 
     def _span(self, time: int | None) -> int:
         if time is None or self._last is None:

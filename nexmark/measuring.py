@@ -18,11 +18,8 @@ from nexmark.config import SECOND, Config
 from nexmark.generator import Generator
 from nexmark.queries import NEEDS
 from nexmark.running import BATCH, Job, Plan, readable
-from nexmark.together import state_of, together
+from nexmark.together import make_ready, state_of, together
 
-# What must come at its own time when epochs are late and are sent together: a bid is lost if its auction comes at a
-# later time, from a worker that was less late. All else knows by its date where it belongs, and may come early.
-ON_TIME = {"q4": ("bid",), "q6": ("bid",)}
 LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
 
@@ -44,7 +41,7 @@ class Load:
     migrations: Sequence[tuple[float, str]] = ()
     batch_bins: int = 16  # bins of a batch, for the strategy of that name
     terminal: bool | None = None  # a live view: whether stderr is a terminal; None for no live view
-    outstanding: int = 1000
+    ready: int = 0  # bytes by which every table may grow without first asking the system for memory
 
     @property
     def ticks(self) -> int:
@@ -102,19 +99,20 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     job = Job(worker, load.plan, load.ticks)
     made = getattr(job.operators, "made", [])
     await _preload(job, load, generator)
+    make_ready(made, load.ready)
     before = state_of(made)
     episodes = harness.Episodes()
     mover = Mover(job, load, episodes, made) if made else None
     gc.collect()
     gc.freeze()  # what is there stays: later collections need not look at it
 
-    feed = Feed(job, ON_TIME.get(load.plan.query, ()))
+    feed = Feed(job)
     first, ticks, skipped = load.first, load.ticks, load.preload
 
     def send(epoch: int, low: int, high: int) -> None:
         if mover is not None and worker.index == 0:
             mover.look(epoch * load.epoch, first + epoch * ticks)
-        feed.add(first + epoch * ticks, generator.events(range(skipped + low, skipped + high)))
+        feed.add(generator.events(range(skipped + low, skipped + high)))
 
     control = job.control if mover is None else mover.controller
     live = None
@@ -122,7 +120,8 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         live = harness.Live(sys.stderr, None if mover is None else mover.bins, terminal=load.terminal)
     recording = await harness.drive(
         worker, load.schedule(worker.peers), send, job.probe,
-        inputs=[feed, control], episodes=episodes, outstanding=load.outstanding, watch=live, coalesce=True,
+        inputs=[feed, control], episodes=episodes, watch=live,
+        in_step=True,  # or a bid could come at an earlier time than its auction, from a worker that is later: lost
     )  # fmt: skip
     gc.unfreeze()
     after, results = state_of(made), job.rows
@@ -156,27 +155,23 @@ async def _preload(job: Job, load: Load, generator: Generator) -> None:
 
 class Feed:
     """The inputs of a query as one. What is added before they advance, several epochs when the run is late, is sent at
-    one time, the first one's; but kinds that are to be `on_time` are sent at their own."""
+    one time, the first one's."""
 
-    def __init__(self, job: Job, on_time: Sequence[str] = ()) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
-        self._on_time = on_time
-        self._added: list[tuple[int, Any]] = []
+        self._added: list[Any] = []
 
-    def add(self, time: int, events: Any) -> None:
-        """The events of a time, in columns by kind."""
-        self._added.append((time, events))
+    def add(self, events: Any) -> None:
+        """The events of an epoch, in columns by kind."""
+        self._added.append(events)
 
     def advance_to(self, to: int) -> None:
         """Sends, and promises that nothing will come before `to`."""
         added, self._added = self._added, []
         if len(added) == 1:
-            self._job.send(added[0][1])
+            self._job.send(added[0])
         elif added:
-            kinds = [kind for kind in added[0][1] if kind not in self._on_time]
-            self._job.send({kind: _joined([events[kind] for _, events in added]) for kind in kinds})
-            for time, events in added:
-                self._job.send({kind: events[kind] for kind in self._on_time}, at=time)
+            self._job.send({kind: _joined([events[kind] for events in added]) for kind in added[0]})
         for handle in self._job.inputs.values():
             handle.advance_to(to)
 

@@ -98,12 +98,12 @@ class Job:
         if self._keeps:
             self.kept.append(batch)
 
-    def send(self, events: Mapping[str, Any], at: int | None = None) -> None:
-        """Sends the columns of each kind that the query reads, at the time of its inputs or at a later one."""
+    def send(self, events: Mapping[str, Any]) -> None:
+        """Sends the columns of each kind that the query reads."""
         for kind, columns in events.items():
             length = len(next(iter(columns.values())))
             if length:
-                self.inputs[kind].send(Columns.trusted(dict(columns), length), at)
+                self.inputs[kind].send(Columns.trusted(dict(columns), length))
 
     def configure(self, updates: Sequence[tuple[int, Any]]) -> None:
         """Says all that there will ever be to say about where bins are: records then never wait to know."""

@@ -55,3 +55,10 @@ def state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
     keys = sum(int(operator.handle.state.table.meta[:, USED].sum()) for operator in operators)
     parts = [part for operator in operators for part in operator.handle.state.movable]
     return keys, sum(int(np.sum(part.segments.sizes)) for part in parts)
+
+
+def make_ready(operators: Sequence[Migratable], size: int) -> None:
+    """Touches so many bytes of memory for each table and queue of theirs on this worker, before they are needed."""
+    for operator in operators if size else ():
+        for part in operator.handle.state.movable:
+            part.segments.make_ready(size)

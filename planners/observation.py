@@ -1,13 +1,14 @@
 """What the loop sees of an operator in one interval, and what may be done about it. Pure.
 
-A planner for the loop is anything that maps an `Observation` to a `Proposal`. Three kinds: `by_bins` and `by_keys` ask
-a rebalancing planner, the latter about heavy keys on their own; `by_intervals` asks an interval planner, and chooses
-the number of workers by their load.
+A planner for the loop is anything that maps an `Observation` and a tolerance to a `Proposal`. Three kinds: `by_bins`
+and `by_keys` ask a rebalancing planner, the latter about heavy keys on their own; `by_intervals` asks an interval
+planner, and chooses the number of workers by their load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -86,7 +87,7 @@ class Proposal:
     note: str = ""
 
 
-Plan = Callable[[Observation], Proposal]
+Plan = Callable[[Observation, float], Proposal]  # the float: how far above the mean a load may be then
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class ForTheLoop:
     plan: Plan
     tolerance: float
     wanted: Callable[[float, int], int] | None = None  # of the load and the workers in use; None: all of them
+    prepare: Callable[[], object] | None = None  # compiles what there is to compile
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < float("inf"):
@@ -112,16 +114,16 @@ def spread(loads: Floats, workers: int | None = None) -> float:
 def by_bins(planner: Callable[..., Any] = mixed, theta: float = 0.08, **options: Any) -> ForTheLoop:
     """A rebalancing planner over bins. Keys that live apart stay where they are."""
 
-    def plan(seen: Observation) -> Proposal:
+    def plan(seen: Observation, aim: float) -> Proposal:
         apart = seen.apart
         fixed = np.bincount(seen.key_places[apart], seen.key_cost[apart], seen.workers)
         cost, state = np.append(seen.cost, fixed), np.append(seen.bytes, np.full(seen.workers, 1e18))
         current = np.append(seen.places, np.arange(seen.workers))  # what is fixed: an item of each, too big to move
-        found = planner(cost, state, home=current, current=current, instances=seen.workers, theta=theta, **options)
+        found = planner(cost, state, home=current, current=current, instances=seen.workers, theta=aim, **options)
         to = found.assignment[: len(seen.cost)].astype(np.int64)
         return _proposal(seen, to, {}, found.moves.size)
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins", plan, theta)
+    return ForTheLoop(_name(planner, "bins"), plan, theta, prepare=lambda: _try(planner, options))
 
 
 def by_keys(
@@ -129,7 +131,7 @@ def by_keys(
 ) -> ForTheLoop:
     """A rebalancing planner over bins and, on their own, the heaviest keys: at most `table` live apart."""
 
-    def plan(seen: Observation) -> Proposal:
+    def plan(seen: Observation, aim: float) -> Proposal:
         first = np.argsort(-seen.key_cost, kind="stable")[:table]
         inside = first[~seen.apart[first]]
         rest = seen.cost.copy()
@@ -137,14 +139,25 @@ def by_keys(
         rest = np.maximum(rest, 0.0)
         share = seen.key_cost[first] / np.maximum(seen.cost[seen.key_bins[first]], seen.key_cost[first] + 1e-9)
         state = np.append(seen.bytes, seen.bytes[seen.key_bins[first]] * share)
+        home = np.append(seen.places, seen.places[seen.key_bins[first]])  # of a key: where its bin is
         current = np.append(seen.places, seen.key_places[first])
         cost = np.append(rest, seen.key_cost[first])
-        found = planner(cost, state, home=current, current=current, instances=seen.workers, theta=theta, **options)
+        found = planner(cost, state, home=home, current=current, instances=seen.workers, theta=aim, **options)
         to, there = np.split(found.assignment.astype(np.int64), [len(rest)])
         pins = _pins(seen, first, to, there)
         return _proposal(seen, to, pins, found.moves.size)
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on bins and heavy keys", plan, theta)
+    return ForTheLoop(_name(planner, "bins and heavy keys"), plan, theta, prepare=lambda: _try(planner, options))
+
+
+def _name(planner: Callable[..., Any], what: str) -> str:
+    return f"{getattr(planner, '__name__', 'planner')} on {what}"
+
+
+def _try(planner: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Has a planner plan something, so that it is compiled by the time it is needed."""
+    there = np.zeros(4, np.int64)
+    planner(np.array([4.0, 2.0, 1.0, 1.0]), np.ones(4), home=there, current=there, instances=2, theta=0.0, **options)
 
 
 def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[Any, int | None]:
@@ -202,15 +215,17 @@ def by_intervals(
             return needed
         return min(now, max(least, ceil(load / (capacity * low))))
 
-    def plan(seen: Observation) -> Proposal:
+    def plan(seen: Observation, aim: float) -> Proposal:
         used = sorted(set(seen.places.tolist()))
         nodes = min(seen.workers, wanted(float(seen.cost.sum()), len(used)))
         request: dict[str, Any] = {"nodes": nodes, "sizes": seen.bytes, "loads": seen.cost}
-        current = BinMap(seen.places, used)
-        try:
-            found = planner(current.intervals(), tau=tau, **request)
-        except PlannerError:  # not in intervals, or too coarse for tau
-            found = storm(current, **request)
+        found = planned(BinMap(seen.places, used), sorted({aim, tau}), request)
         return _proposal(seen, np.asarray(found.map(), np.int64), {}, len(found.moves))
 
-    return ForTheLoop(f"{getattr(planner, '__name__', 'planner')} on intervals", plan, tau, wanted)
+    def planned(current: BinMap, tolerances: list[float], request: dict[str, Any]) -> Any:
+        for tolerance in tolerances:
+            with suppress(PlannerError):  # not in intervals, or bins are too coarse for that
+                return planner(current.intervals(), tau=tolerance, **request)
+        return storm(current, **request)
+
+    return ForTheLoop(_name(planner, "intervals"), plan, tau, wanted)

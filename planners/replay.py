@@ -41,7 +41,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--cost", choices=["records", "cost"], default="records", help="what a bin's load is")
     parser.add_argument("--capacity", type=float, help="load of a worker per interval: then workers come and go")
     parser.add_argument("--patience", type=int, default=2, help="for how many intervals something must be wrong")
-    parser.add_argument("--cool-down", type=int, default=2, help="intervals without another migration after one")
+    parser.add_argument("--cool-down", type=int, default=1, help="intervals without another migration after one")
     parser.set_defaults(run=replay)
 
 

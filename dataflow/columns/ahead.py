@@ -4,8 +4,8 @@ Where the system must first get a page from its host, writing to it for the firs
 here: 4.7 ms for each 2 MiB, ten to twenty times as long as clearing it). A table that grows, or a bin that arrives,
 would make all records wait for that. So beyond what an array of segments has given out, some pages are kept ready.
 
-The thread is compiled and holds no lock of Python's; it sleeps while it is ahead. It adds zero to a word of each page,
-atomically: whatever the worker writes there at the same moment stays. It never touches what was given out.
+The thread is compiled and holds no lock of Python's; it sleeps while it is ahead. In each page it replaces a zero by a
+zero, atomically: whatever the worker writes there at the same moment stays. It never touches what was given out.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from dataflow.columns.batch import Array
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
 LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
 _STEP = 4096  # bytes: a page of the smallest kind
-_REST = 1000  # microseconds between two looks
+_REST = 5000  # microseconds between two looks: what is kept ready lasts for longer
 _NICE = 5  # who computes goes first
 
 STOP, READY = 0, 1  # entries of the thread's own array: whether to end, and how many bytes are ready or given out
 
 
-def _add_zero(typingctx: Any, address: Any) -> Any:
-    """Adds zero to the word at an address, atomically: its page is there afterwards, and its contents are the same."""
+def _write_zero(typingctx: Any, address: Any) -> Any:
+    """Writes zero to the word at an address if there is zero, atomically: its page is there afterwards, its contents
+    are the same. (To add zero would do as well, but the compiler sees that nothing changes and leaves it out.)"""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 0), "monotonic")
+        zero = ir.Constant(ir.IntType(64), 0)
+        builder.cmpxchg(pointer, zero, zero, "monotonic", "monotonic")
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
 
 
-_touch: Any = intrinsic(_add_zero)  # called in compiled code, without the first parameter
+_touch: Any = intrinsic(_write_zero)  # called in compiled code, without the first parameter
 
 
 def _load(typingctx: Any, array: Any, index: Any) -> Any:
@@ -89,13 +91,18 @@ def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: An
             _sleep(_REST)
 
 
-def start(words: Array, given: Array, unit: int, size: int) -> Array:
-    """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out; what to
-    write to in order to stop it.
+def touch(words: Array, given: Array, unit: int, until: int) -> None:
+    """Touches the bytes from those that are given out to `until`, now."""
+    keep_ahead(words.ctypes.data, given, unit, until, until, until, np.zeros(2, np.int64), True)
+
+
+def start(words: Array, given: Array, unit: int, size: int, ready: int = 0) -> Array:
+    """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out and the
+    first `ready` bytes were touched before; what to write to in order to stop it.
 
     The thread holds the array: memory that it may be touching is not unmapped before it has stopped.
     """
-    own: Array = np.zeros(2, np.int64)
+    own: Array = np.array([0, ready // _STEP * _STEP], np.int64)
 
     def body() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

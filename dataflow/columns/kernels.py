@@ -6,6 +6,9 @@ words say where a segment is (`meta[bin]`): its first row, how many rows it has 
 many records have been applied to it. `ctl` is what else the kernels must remember: how far the array has been given
 out, and lists of segments that were given back, by size.
 
+With very many bins, 2^`deep` bins of a hash table share a segment, so that where segments begin stays in a cache. The
+first two words of `meta` are then those of a segment, the others those of a bin: bin `b` is in segment `b >> deep`.
+
 Hash table: open addressing with linear probing inside a bin's segment. The first word of a row is the hash of its key
 with the top bit set, 0 where there is none: the top bit of a hash is known from its bin, so it is free to say "taken",
 and the hash is a bijection, so the key need not be kept.
@@ -25,7 +28,7 @@ from dataflow.columns.hashing import WORDS, mix
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
-GIVEN, LIMIT, AT, BLOCKS, HOME, TURN, FREE = range(7)  # entries of ctl; AT: the record that is being applied
+GIVEN, LIMIT, AT, BLOCKS, HOME, TURN, DEEP, FREE = range(8)  # entries of ctl; AT: the record that is being applied
 SIZES = 72  # sizes of segments: 4, 6, 8, 12, 16, 24, ...
 CTL = FREE + SIZES
 FULL = -2  # what kernels return when the array of words has no room left
@@ -137,9 +140,9 @@ def place_of(hashed: Any, room: Any) -> Any:
 
 
 @njit
-def grow_table(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any) -> Any:
-    """Moves a bin's table to a segment half as large again; FULL if there is no room."""
-    first, room = meta[bin, FIRST], meta[bin, ROOM]
+def grow_table(words: Any, meta: Any, ctl: Any, stride: Any, segment: Any) -> Any:
+    """Moves a table to a segment half as large again; FULL if there is no room."""
+    first, room = meta[segment, FIRST], meta[segment, ROOM]
     number = size_for(room) + 1 if room >= 16 else (size_for(room) + 2 if room else 0)
     target = allocate(words, ctl, stride, number, True)
     if target < 0:
@@ -157,19 +160,24 @@ def grow_table(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any) -> Any:
                 words[(target + slot) * stride + k] = words[row * stride + k]
     if room:
         release(words, ctl, stride, first, room)
-    meta[bin, FIRST] = target
-    meta[bin, ROOM] = wider
+    meta[segment, FIRST] = target
+    meta[segment, ROOM] = wider
     return target
 
 
 @njit
 def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key that is not there yet; FULL if there is no room."""
-    if is_full(bin, np.int64(meta[bin, USED]), np.int64(meta[bin, ROOM])):
-        grown = grow_table(words, meta, ctl, stride, bin)
+    deep = ctl[DEEP]
+    segment = bin >> deep
+    used = np.int64(0)
+    for other in range(segment << deep, (segment + 1) << deep):
+        used += meta[other, USED]
+    if is_full(segment, used, np.int64(meta[segment, ROOM])):
+        grown = grow_table(words, meta, ctl, stride, segment)
         if grown < 0:
             return grown
-    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    first, room = meta[segment, FIRST], meta[segment, ROOM]
     slot = place(tag, room)
     while words[(first + slot) * stride]:
         slot += 1
@@ -181,9 +189,9 @@ def insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> 
 
 
 @njit(inline="always")
-def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
+def find(words: Any, meta: Any, stride: Any, segment: Any, tag: Any) -> Any:
     """The row of a key; -1 if it is not there."""
-    place = np.uint64(bin)
+    place = np.uint64(segment)
     first, room, wide = np.uint64(meta[place, FIRST]), np.uint64(meta[place, ROOM]), np.uint64(stride)
     if room == _0:
         return np.int64(-1)
@@ -202,16 +210,17 @@ def find(words: Any, meta: Any, stride: Any, bin: Any, tag: Any) -> Any:
 @njit(inline="always")
 def find_or_insert(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, tag: Any) -> Any:
     """The row of a key, made if need be; FULL if there is no room."""
-    row = find(words, meta, stride, bin, tag)
+    row = find(words, meta, stride, bin >> ctl[DEEP], tag)
     if row < 0:
         row = insert(words, meta, ctl, stride, bin, tag)
     return row
 
 
 @njit
-def remove(words: Any, meta: Any, stride: Any, bin: Any, row: Any) -> None:
+def remove(words: Any, meta: Any, ctl: Any, stride: Any, bin: Any, row: Any) -> None:
     """Takes a row out and closes the gap, so that no search stops short."""
-    first, room = meta[bin, FIRST], meta[bin, ROOM]
+    segment = bin >> ctl[DEEP]
+    first, room = meta[segment, FIRST], meta[segment, ROOM]
     gap = row - first
     slot = gap
     while True:
@@ -271,28 +280,23 @@ def count_dense(meta: Any, keys: Any, start: Any, count: Any, weight: Any) -> No
 
 @njit
 def fetch_hashed(
-    words: Any, meta: Any, stride: Any, shift: Any, keys: Any, start: Any, count: Any, tags: Any, weight: Any
+    words: Any, meta: Any, stride: Any, shift: Any, deep: Any, keys: Any, start: Any, count: Any, tags: Any, weight: Any
 ) -> None:
     """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the
     records of each bin on the way."""
     wide = np.uint64(stride)
     for j in range(count):
-        tags[j] = mix(keys[np.uint64(start + j)])
-    if meta.shape[0] > NEAR:
-        for j in range(count):
-            _fetch_meta(meta, FIRST, tags[j] >> shift)
-            _fetch_meta(meta, ROOM, tags[j] >> shift)
-    for j in range(count):
-        hashed = tags[j]
-        bin = hashed >> shift
-        row = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
+        hashed = mix(keys[np.uint64(start + j)])
+        tags[j] = hashed
+        segment = hashed >> (shift + deep)
+        row = np.uint64(meta[segment, FIRST]) + place_of(hashed, meta[segment, ROOM])
         fetch_row(words, np.int64(row * wide))
     _count_block(meta, tags, shift, count, weight)
 
 
 @njit
 def find_block(words: Any, meta: Any, stride: Any, shift: Any, tags: Any, count: Any, rows: Any) -> Any:
-    """The rows of a block of hashes, -1 for those that are not there; whether all are."""
+    """The rows of a block of hashes, -1 for those that are not there; whether all are. `shift` leads to segments."""
     missing = False
     for i in range(count):
         hashed = tags[i]
@@ -312,7 +316,7 @@ def make_block(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, tags: A
         hashed = tags[i]
         if find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP) < 0:
             return False
-    return find_block(words, meta, stride, shift, tags, count, rows)
+    return find_block(words, meta, stride, shift + np.uint64(ctl[DEEP]), tags, count, rows)
 
 
 @njit(inline="always")
@@ -338,13 +342,13 @@ def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any,
         meta[np.int64(hashed >> shift), RECORDS] += 1
     for i in range(keys.size):
         hashed = mix(keys[i])
-        rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
+        rows[i] = find(words, meta, stride, np.int64(hashed >> shift) >> ctl[DEEP], hashed | TOP)
     return 0
 
 
 @njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
 def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> None:
-    """The row of each key, -1 for those that are not there."""
+    """The row of each key, -1 for those that are not there. `shift` leads to segments."""
     for i in range(keys.size):
         hashed = mix(keys[i])
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
@@ -352,28 +356,75 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
 
 @njit("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])", cache=True)
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
-    """Every row that is taken, with its key; how many."""
+    """Every row that is taken, with its key; how many. `shift` leads to segments."""
     found = 0
-    for bin in range(meta.shape[0]):
-        first, room = meta[bin, FIRST], meta[bin, ROOM]
+    for segment in range(meta.shape[0]):
+        first, room = meta[segment, FIRST], meta[segment, ROOM]
         for row in range(first, first + room):
             tag = words[row * stride]
             if tag:
-                keys[found] = (tag & ~TOP) | ((np.uint64(bin) << shift) & TOP)
+                keys[found] = (tag & ~TOP) | ((np.uint64(segment) << shift) & TOP)
                 rows[found] = row
                 found += 1
     return found
 
 
-@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS), cache=True)
-def remove_all(words: Any, meta: Any, stride: Any, shift: Any, keys: Any) -> None:
+@njit(types.void(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS), cache=True)
+def remove_all(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any) -> None:
     """Forgets keys; those that are not there do no harm."""
     for i in range(keys.size):
         hashed = mix(keys[i])
         bin = np.int64(hashed >> shift)
-        row = find(words, meta, stride, bin, hashed | TOP)
+        row = find(words, meta, stride, bin >> ctl[DEEP], hashed | TOP)
         if row >= 0:
-            remove(words, meta, stride, bin, row)
+            remove(words, meta, ctl, stride, bin, row)
+
+
+@njit(inline="always")
+def _bin_of(tag: Any, shift: Any, segment: Any, deep: Any) -> Any:
+    """The bin of a row, whose tag lacks the top bit of its hash: its segment has that."""
+    return ((tag & ~TOP) | ((np.uint64(segment) << (shift + np.uint64(deep))) & TOP)) >> shift
+
+
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64, uint64[::1])", cache=True)
+def take_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, start: Any, out: Any) -> Any:
+    """Takes rows of a bin out of a segment that it shares, from a place in it on, until `out` is full; the place to go
+    on from. Rows that close a gap come from places that were not looked at yet, or were and are of other bins."""
+    deep = ctl[DEEP]
+    segment = bin >> deep
+    first, room = np.int64(meta[segment, FIRST]), np.int64(meta[segment, ROOM])
+    slot, taken = start, 0
+    while slot < room and (taken + 1) * stride <= out.size:
+        tag = words[(first + slot) * stride]
+        if tag and _bin_of(tag, shift, segment, deep) == np.uint64(bin):
+            for k in range(stride):
+                out[taken * stride + k] = words[(first + slot) * stride + k]
+            taken += 1
+            remove(words, meta, ctl, stride, bin, first + slot)
+        else:
+            slot += 1
+    ctl[AT] = taken
+    return slot
+
+
+@njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, types.int64, WORDS), cache=True)
+def put_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, rows: Any) -> Any:
+    """Puts rows into the segment that their bin shares: how many. FULL if there is no room; one that is not of this
+    bin, or is there already, ends it."""
+    deep = ctl[DEEP]
+    segment = bin >> deep
+    for i in range(rows.size // stride):
+        tag = rows[i * stride]
+        if not tag & TOP or _bin_of(tag, shift, segment, deep) != np.uint64(bin):
+            return i
+        if find(words, meta, stride, segment, tag) >= 0:
+            return i
+        row = insert(words, meta, ctl, stride, bin, tag)
+        if row < 0:
+            return FULL
+        for k in range(1, stride):
+            words[row * stride + k] = rows[i * stride + k]
+    return rows.size // stride
 
 
 @njit("void(uint64[::1], uint64, boolean)", cache=True)

@@ -63,6 +63,7 @@ class Keyed(WithPending):
         if due is not None and posts:
             self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
         self.output = tuple(folds[0].output)
+        self.counts_once = False  # whether bins count records when they come only, and not again when they are due
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
@@ -91,7 +92,13 @@ class Keyed(WithPending):
         """A fold may post-date more, for later times."""
         assert self.pending is not None and self._due is not None
         keys, values = self.pending.due(time)
-        return self._run(self._due, time, keys, values)
+        if not self.counts_once:
+            return self._run(self._due, time, keys, values)
+        bins = self.table.bins_of(keys)
+        counted = self.table.meta[bins, kernels.RECORDS]
+        results = self._run(self._due, time, keys, values)
+        self.table.meta[bins, kernels.RECORDS] = counted
+        return results
 
     @property
     def movable(self) -> list[Any]:

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from dataflow.columns.emitter import Rows as _df_Rows, certain as _df_certain
 from dataflow.columns.kernels import (
-    AHEAD as _df_AHEAD, AT as _df_AT, BLOCK as _df_BLOCK, FIRST as _df_FIRST, FULL as _df_FULL, HOME as _df_HOME,
-    NEAR as _df_NEAR, RECORDS as _df_RECORDS, TOP as _df_TOP, TURN as _df_TURN,
+    AHEAD as _df_AHEAD, AT as _df_AT, BLOCK as _df_BLOCK, DEEP as _df_DEEP, FIRST as _df_FIRST, FULL as _df_FULL,
+    HOME as _df_HOME, NEAR as _df_NEAR, RECORDS as _df_RECORDS, TOP as _df_TOP, TURN as _df_TURN,
     count_dense as _df_count_dense, fetch_hashed as _df_fetch_hashed, fetch_row as _df_fetch_row, find as _df_find,
     find_block as _df_find_block, find_or_insert as _df_find_or_insert, has_bit as _df_has_bit,
     home_of as _df_home_of, make_block as _df_make_block, remove as _df_remove, weight_of as _df_weight_of,
@@ -55,6 +55,7 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
         "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
         "    _count, _last = np.uint64(0), np.uint64(_keys.size - 1)",
         "    _home, _turn, _bins = np.uint64(_ctl[_df_HOME]), np.uint64(_ctl[_df_TURN]), np.uint64(_meta.shape[0])",
+        "    _deep = np.uint64(_ctl[_df_DEEP])",
         *_emitters(fold),
         "    for _start in range(0, _keys.size, _df_BLOCK):",
         "        _size = min(_keys.size - _start, _df_BLOCK)",
@@ -105,7 +106,7 @@ def _forget(fold: Fold, dense: bool) -> list[str]:
     if fold.forget is None:
         return []
     clear = ["for _k in range(_stride):", "    _words[_row * _stride + _k] = np.uint64(0)"]
-    remove = ["_df_remove(_words, _meta, _stride, _bin, _row)"]
+    remove = ["_df_remove(_words, _meta, _ctl, _stride, _bin, _row)"]
     return [f"if state.{fold.forget}:", *(f"    {line}" for line in (clear if dense else remove))]
 
 
@@ -114,9 +115,9 @@ def _block(fold: Fold, dense: bool) -> list[str]:
     weight = "_df_weight_of(_meta, _ctl)" if fold.create else "0"
     if dense:
         return [f"_weight = {weight}", "_df_count_dense(_meta, _keys, _start, _size, _weight)"]
-    lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _keys, _start, _size, _tags, {weight})"]
+    lines = [f"_df_fetch_hashed(_words, _meta, _stride, _shift, _deep, _keys, _start, _size, _tags, {weight})"]
     if fold.forget is None:
-        lines.append("if not _df_find_block(_words, _meta, _stride, _shift, _tags, _size, _rows):")
+        lines.append("if not _df_find_block(_words, _meta, _stride, _shift + _deep, _tags, _size, _rows):")
         make = "_df_make_block(_words, _meta, _ctl, _stride, _shift, _tags, _size, _rows)"
         missing = [f"if not {make}:", "    return _df_FULL, _emitted, _later"] if fold.create else ["pass"]
         lines += [f"    {line}" for line in missing]
@@ -144,7 +145,7 @@ def _find(fold: Fold, dense: bool) -> list[str]:
         make = "_df_find_or_insert(_words, _meta, _ctl, _stride, _bin, _hashed | _df_TOP)"
         found = [*bin, f"_row = {make}", "if _row < 0:", "    return _df_FULL, _emitted, _later"]
     else:
-        found = [*bin, "_row = _df_find(_words, _meta, _stride, _bin, _hashed | _df_TOP)"]
+        found = [*bin, "_row = _df_find(_words, _meta, _stride, _hashed >> (_shift + _deep), _hashed | _df_TOP)"]
     if fold.create:
         return found
     count = "_meta[np.uint64(_tags[_j] >> _shift), _df_RECORDS] += 1"

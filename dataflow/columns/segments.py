@@ -11,6 +11,7 @@ import gc
 import mmap
 import sys
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,11 @@ def _map_what_there_is(size: int) -> mmap.mmap:
         return _map_what_there_is(size // 2)
 
 
+Head = tuple[int, int, int, int]
+"""Of a piece of a bin: how many rows its segment has room for, how many it uses, its fourth number of `meta`, and where
+in it, in words, the piece belongs."""
+
+
 class Part:
     """What belongs to bins and travels with them. This one has nothing to tell but its rows."""
 
@@ -67,6 +73,35 @@ class Part:
 
     def heed(self, description: Array) -> None:
         """A bin arrives, with its description."""
+
+    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        """Takes a bin out, in pieces of at most `limit` words."""
+        segments = self.segments
+        rows = segments.contents(bin)
+        room, used, extra = segments.meta[bin, kernels.ROOM :].tolist()
+        extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
+        for offset in range(0, len(rows), limit):
+            yield (room, used, extra, offset), rows[offset : offset + limit]
+        segments.clear(bin)
+
+    def come(self, bin: int, head: Head, words: Array) -> bool:
+        """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""
+        segments = self.segments
+        room, used, extra, offset = head
+        length = (used if segments.packed else room) * segments.stride
+        if offset + len(words) > length:
+            raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
+        if bin not in segments.missing:
+            segments.make(bin, room, used)
+            segments.missing[bin] = length
+            if segments.packed:
+                segments.meta[bin, kernels.RECORDS] = extra  # else it counts what is applied here
+        segments.contents(bin)[offset : offset + len(words)] = words
+        segments.missing[bin] -= len(words)
+        if segments.missing[bin]:
+            return False
+        del segments.missing[bin]
+        return True
 
     def departed(self, bin: int) -> None:
         """A bin has left."""
@@ -96,6 +131,8 @@ class Segments:
         self.ctl: Array = np.zeros(kernels.CTL, np.int64)
         self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
         self._touched = False  # whether a thread touches memory ahead
+        self._ready = 0  # bytes that were touched before such a thread began
+        self.deep = 0  # 2^deep bins share a segment
         self._apart = 0  # rows from the first one on whose places are not given to anybody else
         self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
 
@@ -114,12 +151,27 @@ class Segments:
     def stay_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
         unit = self.stride * 8
-        if self._touched or int(self.ctl[kernels.GIVEN]) * unit < ahead.ENOUGH or sys.platform != "linux":
+        given = int(self.ctl[kernels.GIVEN])  # with what is set apart: where that is much, what arrives will be, too
+        if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
             return
         self._touched = True
         size = int(self.ctl[kernels.LIMIT]) * unit
-        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size)
+        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size, self._ready)
         weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes beyond what is given out now, and not while records wait for them: for a run that is
+        measured, or one whose state will grow to a known size."""
+        unit = self.stride * 8
+        until = min(int(self.ctl[kernels.GIVEN]) * unit + size, int(self.ctl[kernels.LIMIT]) * unit)
+        if sys.platform == "linux":
+            ahead.touch(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, until)
+            self._ready = until
+
+    def share(self, deep: int) -> None:
+        """Before anything is given out: 2^deep bins are to share each segment."""
+        self.deep = deep
+        self.ctl[kernels.DEEP] = deep
 
     def set_apart(self, rows: int) -> bool:
         """Before anything is given out: the caller gives places to bins itself, among the first so many rows. False
@@ -179,7 +231,7 @@ class Segments:
     @property
     def sizes(self) -> Array:
         """How many bytes of each bin would travel."""
-        rows = self.meta[:, kernels.USED if self.packed else kernels.ROOM].astype(np.int64)
+        rows = self.meta[:, kernels.USED if self.packed or self.deep else kernels.ROOM].astype(np.int64)
         sizes: Array = rows * (self.stride * 8)
         return sizes
 

@@ -33,18 +33,18 @@ def take_row(table: Table, key: Array) -> Array | None:
     if table.dense:
         table.words[row * table.stride : (row + 1) * table.stride] = 0
     else:
-        kernels.remove_all(table.words, table.meta, table.stride, table.shift, key)
+        kernels.remove_all(table.words, table.meta, table.ctl, table.stride, table.shift, key)
     return words
 
 
 def _row_of(table: Table, key: Array) -> int | None:
-    bin = int(table.bins_of(key)[0])
-    if not table.meta[bin, kernels.ROOM]:
-        return None
     if table.dense:
+        bin = int(table.bins_of(key)[0])
+        if not table.meta[bin, kernels.ROOM]:
+            return None
         return int(table.meta[bin, kernels.FIRST] + (int(key[0]) >> table.shift))
     row = np.empty(1, np.int64)
-    kernels.find_rows(table.words, table.meta, table.stride, table.shift, key, row)
+    kernels.find_rows(table.words, table.meta, table.stride, table.reach, key, row)
     return None if row[0] < 0 else int(row[0])
 
 

@@ -1,11 +1,13 @@
 """Keyed state in segments, one per bin: hashed for any integer keys, dense for integers from 0 to a known end.
 
-Costs: a batch is applied in one pass, whatever the number of bins; a bin leaves and arrives as one contiguous copy.
+Costs: a batch is applied in one pass, whatever the number of bins; a bin leaves and arrives as one contiguous copy, or
+row by row where very many bins share segments.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,9 @@ from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
-from dataflow.columns.segments import Part, Segments
+from dataflow.columns.segments import Head, Part, Segments
+
+MOST = kernels.NEAR  # segments of a hash table; two at least, since a row's tag lacks the top bit of its hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Table(Part, ABC):
     dense: bool
     single = False  # whether each key is on its own, rather than in a bin with others
     shift: int  # from a hash (or a dense key) to its bin (or its position)
+    reach: int  # from a hash to its segment
 
     def __init__(self, bins: int, schema: Schema) -> None:
         if type(bins) is not int or bins < 2 or bins & (bins - 1) or bins > 1 << 20:
@@ -99,17 +104,61 @@ class Table(Part, ABC):
     @property
     def occupied(self) -> Array:
         """The bins that have something in them."""
-        return np.flatnonzero(self.meta[:, kernels.ROOM])
+        return np.flatnonzero(self.meta[:, kernels.USED if self.segments.deep else kernels.ROOM])
 
 
 class HashTable(Table):
-    """Any integers as keys."""
+    """Any integers as keys.
+
+    Above `MOST` bins several share a segment: where a segment begins must be looked up for each record, and of so many
+    that is no cache miss. Such a bin travels row by row; below, as it lies.
+    """
 
     dense = False
 
     def __init__(self, bins: int, schema: Schema) -> None:
         super().__init__(bins, schema)
         self.shift = 64 - (bins.bit_length() - 1)
+        self.segments.share(max(0, (bins // MOST).bit_length() - 1))
+        self.reach = self.shift + self.segments.deep  # from a hash to its segment
+
+    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        if not self.segments.deep:
+            yield from super().leave(bin, limit)
+            return
+        used, offset, place, each = int(self.meta[bin, kernels.USED]), 0, 0, max(1, limit // self.stride)
+        while left := int(self.meta[bin, kernels.USED]):
+            rows = np.empty(min(each, left) * self.stride, np.uint64)
+            place = kernels.take_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, place, rows)
+            taken = int(self.ctl[kernels.AT]) * self.stride
+            if taken:
+                yield (0, used, 0, offset), rows[:taken]
+                offset += taken
+            else:
+                place = 0  # others have closed gaps or made the segment grow meanwhile: some are further to the front
+
+    def come(self, bin: int, head: Head, words: Array) -> bool:
+        if not self.segments.deep:
+            return super().come(bin, head, words)
+        _, used, _, offset = head
+        length = used * self.stride
+        if offset + len(words) > length or len(words) % self.stride:
+            raise ValueError(f"a piece of bin {bin} does not fit into its {used} rows")
+        missing = self.segments.missing
+        if bin not in missing:
+            if self.meta[bin, kernels.USED]:
+                raise AssertionError(f"bin {bin} is here already")
+            missing[bin] = length
+        put = kernels.put_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, words)
+        if put == kernels.FULL:
+            raise self.full()
+        if put * self.stride != len(words):
+            raise ValueError(f"a piece of bin {bin} has a row that is not of this bin, or is there twice")
+        missing[bin] -= len(words)
+        if missing[bin]:
+            return False
+        del missing[bin]
+        return True
 
     def bins_of(self, keys: Array) -> Array:
         hashes = np.empty_like(keys)
@@ -123,7 +172,7 @@ class HashTable(Table):
         return rows
 
     def locate(self, key: Array, row: Array, create: bool) -> bool:
-        kernels.find_rows(self.words, self.meta, self.stride, self.shift, key, row)
+        kernels.find_rows(self.words, self.meta, self.stride, self.reach, key, row)
         if row[0] < 0 and create:
             row[:] = self.rows(key)
         elif row[0] >= 0:
@@ -131,7 +180,7 @@ class HashTable(Table):
         return bool(row[0] >= 0)
 
     def forget(self, keys: Array) -> None:
-        kernels.remove_all(self.words, self.meta, self.stride, self.shift, keys)
+        kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
     def anchors(self) -> Array:
         if self.single:
@@ -143,7 +192,7 @@ class HashTable(Table):
     def scan(self) -> tuple[Array, Array]:
         count = int(self.meta[:, kernels.USED].sum())
         keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
-        kernels.taken_rows(self.words, self.meta, self.stride, self.shift, keys, rows)
+        kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
         unmix_all(keys, keys)
         return keys, rows
 

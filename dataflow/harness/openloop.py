@@ -16,6 +16,7 @@ import trio
 from dataflow.harness.episodes import Episodes
 from dataflow.harness.live import Snapshot
 from dataflow.harness.memory import resident
+from dataflow.harness.pace import Pace
 from dataflow.harness.recent import Recent
 from dataflow.harness.recording import Recording
 from dataflow.harness.schedule import SECOND, Schedule
@@ -27,6 +28,7 @@ from dataflow.worker import Worker
 Send = Callable[[int, int, int], object]
 
 _BURST = 0.002  # seconds of sending before a late sender lets others have a turn
+_ENOUGH = 1 << 18  # records that are sent at one time, in step; more would only leave the caches
 
 
 class Input(Protocol):
@@ -48,6 +50,9 @@ class OpenLoop:
       and at least a second).
     - `coalesce`: epochs that are late are sent at one time, the first one's. Cheaper for the dataflow, but then which
       records share a time depends on how late the run was.
+    - `in_step`: epochs are sent when all that was sent before is complete, at one time, the first one's, and the same
+      ones on all workers, so that records of one epoch never come at different times. What a worker is late by, all
+      catch up with at once: a time costs a dataflow about as much for many records as for few.
     - `memory_every`: seconds between two looks at the memory of the process.
     - `watch`: is given a `Snapshot` every `watch_every` seconds, for a live view.
     """
@@ -63,6 +68,7 @@ class OpenLoop:
         outstanding: int = 1000,
         grace: float | None = None,
         coalesce: bool = False,
+        in_step: bool = False,
         episodes: Episodes | None = None,
         memory_every: float = 0.25,
         watch: Callable[[Snapshot], object] | None = None,
@@ -88,6 +94,7 @@ class OpenLoop:
         self._outstanding = outstanding
         self._grace = max(1.0, schedule.duration / 10) if grace is None else grace
         self._coalesce = coalesce
+        self._in_step = in_step
         self._memory_every = memory_every
         self._watch = watch
         self._watch_every = watch_every
@@ -103,6 +110,7 @@ class OpenLoop:
 
         Begins when all workers are here and have completed all before the schedule's first time.
         """
+        pace = Pace(self.worker) if self._in_step else None
         await self._begin()
         gave_up: int | None = None
         async with trio.open_nursery() as background:
@@ -112,10 +120,12 @@ class OpenLoop:
             with trio.move_on_at(self._start + self.schedule.length_ns / SECOND + self._grace):
                 async with trio.open_nursery() as both:
                     both.start_soon(self._note_completions)
-                    await self._send_what_is_due()
+                    await (self._send_what_is_due() if pace is None else self._send_in_step(pace))
             if self.complete < self.schedule.epochs:
                 gave_up = self._elapsed_ns()
             background.cancel_scope.cancel()
+        if pace is not None:
+            pace.end()
         self._look_at_memory()
         return self._recording(gave_up)
 
@@ -157,6 +167,34 @@ class OpenLoop:
                 break
         if self._coalesce and self.sent > begun:
             self._advance(self.schedule.time(self.sent))
+
+    async def _send_in_step(self, pace: Pace) -> None:
+        schedule = self.schedule
+        while self.sent < schedule.epochs:
+            if pace.leads:
+                until = min(await self._next_due(), self.sent + self._together())
+                pace.say(until)
+            else:
+                until = await pace.heard(self.sent)
+                if until == self.sent:  # the leader has given up
+                    return
+            while self.sent < until:
+                self._send(self.sent, *schedule.share(self.sent, self.worker.index))
+                self.sent += 1
+            self._advance(schedule.time(until))
+            self.worker.turn_before_waiting()
+
+    def _together(self) -> int:
+        """How many epochs may be sent at one time: as many as it takes to make a time's own costs negligible."""
+        return max(1, _ENOUGH // max(1, self.schedule.count(self.sent)))
+
+    async def _next_due(self) -> int:
+        """Waits until all that was sent is complete and an epoch is due; how many are."""
+        while self.complete < self.sent:
+            await self._moved.wait()
+        if self.schedule.due(self.elapsed()) == self.sent:
+            await trio.sleep_until(self._start + self.schedule.due_at(self.sent))
+        return max(self.sent + 1, self.schedule.due(self.elapsed()))
 
     def _advance(self, to: int) -> None:
         for handle in self._inputs:

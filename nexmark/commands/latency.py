@@ -60,6 +60,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--warm-up", type=number, metavar="S", help="that does not count (default a fifth, at most 2)")
     parser.add_argument("--dilation", type=whole, default=1, metavar="D", help="event time runs D times as fast (1)")
     parser.add_argument("--preload", type=whole, default=0, metavar="N", help="events before the clock starts (0)")
+    parser.add_argument(
+        "--ready", type=whole, default=0, metavar="MIB",
+        help="memory that each table takes from the system before the clock starts, beyond what it has (0)",
+    )  # fmt: skip
     add_workers(parser)
     moves = parser.add_argument_group("migrations")
     moves.add_argument("--migrate", choices=STRATEGIES, help="how; see docs/migration.md")
@@ -97,8 +101,9 @@ def load_of(options: argparse.Namespace) -> Load:
     for name in ("rate", "duration", "epoch_ms", "dilation", "batch_bins"):
         if getattr(options, name) <= 0:
             raise Misuse(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be above 0")
-    if options.preload < 0:
-        raise Misuse(f"--preload is {options.preload}; it must be 0 or more")
+    for name in ("preload", "ready"):
+        if getattr(options, name) < 0:
+            raise Misuse(f"--{name} is {getattr(options, name)}; it must be 0 or more")
     if not 0 <= _warm_up(options) < options.duration:
         raise Misuse(f"--warm-up is {_warm_up(options)}; it must be less than the duration, {options.duration}")
     _check_migrations(options)
@@ -114,6 +119,7 @@ def load_of(options: argparse.Namespace) -> Load:
     load = Load(
         plan, options.rate, options.duration, options.epoch_ms / 1000, options.dilation, options.preload,
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
+        options.ready << 20,
     )  # fmt: skip
     if early := [time for time, _ in plan.updates if time < load.first]:
         raise Misuse(f"--config {options.config}: time {early[0]} is before the clock starts, at {load.first:,}")

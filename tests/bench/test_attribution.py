@@ -5,7 +5,7 @@ import pstats
 
 import pytest
 
-from bench.attribution import PURPOSES, purpose_of, seconds_by_purpose
+from bench.attribution import PURPOSES, divided, purpose_of, seconds_by_purpose
 from nexmark import Config, Generator
 
 
@@ -36,3 +36,25 @@ def test_the_parts_add_up_to_the_whole() -> None:
 )
 def test_what_a_function_is_for(function: tuple[str, int, str], purpose: str) -> None:
     assert purpose_of(function) == purpose
+
+
+def test_what_serves_others_counts_for_those_it_served() -> None:
+    split, fold = ("/x/dataflow/columns/hashing.py", 1, "split"), ("/x/dataflow/columns/keyed.py", 1, "_receive")
+    take, each = (("/x/dataflow/columns/batch.py", line, name) for line, name in ((1, "take"), (2, "<dictcomp>")))
+    numpy = ("~", 0, "take")
+    found = divided({
+        split: (1, 1, 1.0, 5.0, {}),
+        fold: (1, 1, 2.0, 4.0, {}),
+        take: (2, 2, 0.0, 6.0, {split: (1, 1, 0.0, 4.0), fold: (1, 1, 0.0, 2.0)}),
+        each: (2, 2, 0.6, 6.0, {take: (2, 2, 0.6, 6.0)}),
+        numpy: (9, 9, 5.4, 5.4, {each: (9, 9, 5.4, 5.4)}),
+    })  # fmt: skip
+    assert found["routing"] == pytest.approx(1.0 + 4.0)
+    assert found["folding"] == pytest.approx(2.0 + 2.0)
+    assert sum(found.values()) == pytest.approx(9.0)
+
+
+def test_what_nobody_called_and_what_calls_itself_is_the_engine_s() -> None:
+    alone, again = ("~", 0, "alone"), ("/y/numpy/again.py", 1, "again")
+    found = divided({alone: (1, 1, 1.0, 1.0, {}), again: (2, 1, 2.0, 2.0, {again: (1, 1, 1.0, 1.0)})})
+    assert found["engine"] == pytest.approx(3.0)

@@ -2,10 +2,13 @@
 
 import gc
 import mmap
+import sys
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dataflow.columns import ahead, kernels
 from dataflow.columns.segments import Segments
@@ -27,6 +30,24 @@ def test_pages_beyond_what_is_given_out_are_touched_and_nothing_changes() -> Non
     words[:] = np.arange(len(words))
     assert 6 * MIB - 8192 <= touched(2 * MIB, 16 * MIB, words) <= 6 * MIB
     assert (words == np.arange(len(words))).all()
+
+
+def resident() -> int:
+    """Bytes of this process's memory that are really there: a page that was only read is not."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident memory")
+def test_touched_pages_are_there() -> None:
+    words = np.frombuffer(mmap.mmap(-1, 16 * MIB), np.uint64)
+    before = resident()
+    touched(0, 16 * MIB, words)
+    assert resident() - before >= 3 * MIB  # of four; others may have let go of some meanwhile
+    segments = Segments(2, 1)
+    before = resident()
+    segments.make_ready(8 * MIB)
+    assert resident() - before >= 7 * MIB
+    assert not segments.words[: MIB].any()
 
 
 def test_it_stays_within_the_array() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dataflow.columns import kernels
+from dataflow.columns import table as table_module
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
@@ -57,20 +58,65 @@ def check_invariants(table: Table) -> None:
         keys, rows = table.scan()
         bins = table.bins_of(keys)
         assert np.array_equal(np.bincount(bins, minlength=table.bins), segments.meta[:, kernels.USED])
-        first, room = segments.meta[bins, kernels.FIRST], segments.meta[bins, kernels.ROOM]
+        places = bins >> segments.deep
+        first, room = segments.meta[places, kernels.FIRST], segments.meta[places, kernels.ROOM]
         assert ((first <= rows) & (rows < first + room)).all()
 
 
-def move(bin: int, source: Table, target: Table) -> None:
+def move(bin: int, source: Table, target: Table, limit: int = 1 << 20) -> None:
     """A bin leaves one table and comes to another, as Megaphone has it."""
-    _, room, used, _ = source.meta[bin].tolist()
-    if room:
-        words = source.segments.contents(bin).copy()
-        source.segments.clear(bin)
-        source.departed(bin)
-        target.segments.make(bin, room, used)
-        target.segments.contents(bin)[:] = words
-        target.arrived(bin)
+    pieces = [(head, words.copy()) for head, words in source.leave(bin, limit)]
+    source.departed(bin)
+    for head, words in reversed(pieces):
+        if target.come(bin, head, words):
+            target.arrived(bin)
+
+
+def test_rows_leave_a_shared_segment_while_others_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two pieces of a bin the segment grows, and gaps are closed: no row is left behind, none goes twice."""
+    monkeypatch.setattr(table_module, "MOST", 2)
+    for seed in range(40):
+        chance = Random(seed)
+        table, truth = HashTable(8, {"n": "i8"}), dict[int, int]()
+        for key in chance.sample(range(10_000), 60):
+            table["n"][table.rows(keys_of(key))] = truth[key] = key
+        bin, found = chance.randrange(8), dict[int, int]()
+        for _, words in table.leave(bin, 4):
+            rows = words.reshape(-1, 2)
+            hashes = (rows[:, 0] & ~kernels.TOP) | ((np.uint64(bin) << np.uint64(61)) & kernels.TOP)
+            unmix_all(np.ascontiguousarray(hashes), keys := np.empty(len(rows), np.uint64))
+            for key, n in zip(keys.tolist(), rows[:, 1].tolist(), strict=True):
+                assert key not in found
+                found[key] = n
+            others = [key for key in truth if table.bins_of(keys_of(key))[0] != bin]
+            for gone in chance.sample(others, min(2, len(others))):
+                table.forget(keys_of(gone))
+                del truth[gone]
+            new = [key for key in chance.sample(range(10_000, 20_000), 9) if table.bins_of(keys_of(key))[0] != bin]
+            for key in new:
+                table["n"][table.rows(keys_of(key))] = truth[key] = key
+        table.departed(bin)
+        assert found == {key: n for key, n in truth.items() if table.bins_of(keys_of(key))[0] == bin}
+        assert contents(table) == {key: n for key, n in truth.items() if key not in found}
+        check_invariants(table)
+
+
+def test_rows_that_do_not_belong_to_a_bin_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "MOST", 2)
+    here, there = HashTable(8, {"n": "i8"}), HashTable(8, {"n": "i8"})
+    here.rows(np.arange(40, dtype=np.uint64))
+    (head, words), *_ = here.leave(3, 1 << 10)
+    for bin, (_, used, _, offset), rows in (
+        (4, head, words),  # of another bin
+        (3, head, np.zeros_like(words)),  # no rows at all
+        (3, (0, 2, 0, 0), np.concatenate([words[:2], words[:2]])),  # one twice
+    ):
+        with pytest.raises(ValueError, match=f"a piece of bin {bin} has a row that is not of this bin, or is there tw"):
+            HashTable(8, {"n": "i8"}).come(bin, (0, used, 0, offset), rows)
+    for wrong in ((0, 1, 0, 0), (0, head[1], 0, 2)):
+        with pytest.raises(ValueError, match=r"a piece of bin 3 does not fit into its \d+ rows"):
+            there.come(3, wrong, words)
+    assert there.come(3, head, words)
 
 
 def random_keys(chance: Random, some: int) -> list[int]:
@@ -78,8 +124,9 @@ def random_keys(chance: Random, some: int) -> list[int]:
     return [chance.choice(pool) for _ in range(some)]
 
 
-@pytest.mark.parametrize("bins", BINS)
-def test_a_hash_table_is_a_dictionary(bins: int) -> None:
+@pytest.mark.parametrize(("bins", "most"), [*((n, table_module.MOST) for n in BINS), (4, 2), (64, 4), (1 << 10, 2)])
+def test_a_hash_table_is_a_dictionary(bins: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "MOST", most)  # above that, bins share segments
     for seed in range(1 if bins > 10_000 else 8):
         chance = Random(seed)
         table, truth = HashTable(bins, STATE), dict[int, int]()
@@ -97,7 +144,7 @@ def test_a_hash_table_is_a_dictionary(bins: int) -> None:
                 for key in keys:
                     truth.pop(key, None)
             found = np.empty(len(pool), np.int64)
-            kernels.find_rows(table.words, table.meta, table.stride, table.shift, keys_of(*pool), found)
+            kernels.find_rows(table.words, table.meta, table.stride, table.reach, keys_of(*pool), found)
             assert [row >= 0 for row in found.tolist()] == [key in truth for key in pool]
         assert contents(table) == truth
         check_invariants(table)
@@ -184,9 +231,12 @@ def test_a_dense_table_is_an_array(bins: int, domain: int) -> None:
             table.rows(keys_of(0, key))
 
 
-@pytest.mark.parametrize("dense", [None, Dense(500)], ids=["hashed", "dense"])
-def test_bins_leave_and_come_back(dense: Dense | None) -> None:
+@pytest.mark.parametrize(
+    ("dense", "most"), [(None, 8), (None, 4), (None, 2), (Dense(500), 8)], ids=["hashed", "by two", "by four", "dense"]
+)
+def test_bins_leave_and_come_back(dense: Dense | None, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two tables, as Megaphone moves them: contents and counts, and the rest stays where it is."""
+    monkeypatch.setattr(table_module, "MOST", most)
     for seed in range(6):
         chance = Random(seed)
         here, there = (make_table(8, {"n": "i8"}, dense) for _ in range(2))
@@ -201,7 +251,7 @@ def test_bins_leave_and_come_back(dense: Dense | None) -> None:
             moved = chance.randrange(8)
             source = owner[moved]
             target = there if source is here else here
-            move(moved, source, target)
+            move(moved, source, target, chance.choice([3, 16, 1 << 20]))
             owner[moved] = target
             check_invariants(here)
             check_invariants(there)

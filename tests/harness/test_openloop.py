@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import trio
 
 import dataflow
 from dataflow.codec import decode, encode
-from dataflow.harness import Episodes, OpenLoop, Outcome, Recording, Schedule, Snapshot, drive
+from dataflow.harness import Episodes, OpenLoop, Outcome, Recording, Schedule, Snapshot, drive, openloop
 from dataflow.harness.recording import completions
 from dataflow.testing import simulate
 
@@ -148,6 +149,93 @@ def test_every_record_is_sent_once_at_its_epoch_s_time_whoever_sends_it(workers:
         assert done == pytest.approx((np.arange(20) + 1) * MS, abs=2)
     again = simulate(main, workers=workers, seed=seed)
     assert [{**r, "memory": None} for r in again] == [{**r, "memory": None} for r in recordings], "a seed replays"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_in_step_all_workers_send_the_same_epochs_together(workers: int, seed: int) -> None:
+    """One of them is late again and again, since its sink is slow; the others send what it sends, and when."""
+    schedule = Schedule(rate=3000, duration=0.05, workers=workers, first=1, ticks=10)
+    services = [0.0045 if epoch % 11 == 3 else 0.0 for epoch in range(schedule.epochs)]
+    logs: dict[int, list[tuple[int, int]]] = {index: [] for index in range(workers)}
+    arrived: list[int] = []
+
+    async def main(worker: dataflow.Worker) -> Recording:
+        async def write(time: int, batch: list[tuple[int, int, int]]) -> None:
+            arrived.extend(record for _, _, record in batch)
+            await trio.sleep(sum(services[epoch] for epoch in {epoch for sender, epoch, _ in batch if sender == 0}))
+
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            probe = stream.exchange(lambda _: workers - 1).sink(write).probe()
+
+        def send(epoch: int, low: int, high: int) -> None:
+            assert handle.time <= schedule.time(epoch)
+            logs[worker.index].append((handle.time, epoch))
+            handle.send([(worker.index, epoch, record) for record in range(low, high)])
+
+        return await drive(worker, schedule, send, probe, inputs=[handle], in_step=True)
+
+    recordings = simulate(main, workers=workers, seed=seed)
+    assert all(log == logs[0] for log in logs.values())
+    assert [epoch for _, epoch in logs[0]] == list(range(schedule.epochs))
+    assert sorted(arrived) == list(range(schedule.records))
+    together: dict[int, list[int]] = {}
+    for time, epoch in logs[0]:
+        together.setdefault(time, []).append(epoch)
+    assert len(together) < schedule.epochs, "some were sent together"
+    assert all(time == schedule.time(epochs[0]) for time, epochs in together.items())
+    # As a server that takes all that is due at once, for as long as they take together.
+    free, expected = 0.0, list[int]()
+    for epochs in together.values():
+        free = max(free, schedule.due_at(epochs[0])) + sum(services[epoch] for epoch in epochs)
+        expected += [round(free * 1e9)] * len(epochs)
+    for recording in recordings:
+        assert completions(recording)[0] == pytest.approx(expected, abs=5)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_step_no_more_is_sent_at_one_time_than_makes_sense(workers: int) -> None:
+    schedule = Schedule(rate=openloop._ENOUGH * 100, duration=0.1, workers=workers)  # a tenth of that an epoch
+    sent: list[tuple[int, int]] = []
+
+    async def main(worker: dataflow.Worker) -> Recording:
+        async def write(time: int, batch: list[int]) -> None:
+            await trio.sleep(0.03 if time == 0 else 0)
+
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            probe = stream.sink(write).probe()
+
+        def send(epoch: int, low: int, high: int) -> None:
+            sent.append((handle.time, epoch))
+            handle.send([epoch])
+
+        return await drive(worker, schedule, send, probe, inputs=[handle], in_step=True)
+
+    simulate(main, workers=workers)
+    counts = Counter(time for time, _ in sent)
+    assert max(counts.values()) == 10 * workers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_step_overload_ends_for_all(workers: int) -> None:
+    schedule = Schedule(rate=10_000, duration=0.05, workers=workers)
+
+    async def main(worker: dataflow.Worker) -> Recording:
+        async def write(time: int, batch: list[int]) -> None:
+            await trio.sleep(0.003 * len(batch))
+
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            probe = stream.sink(write).probe()
+        return await drive(
+            worker, schedule, lambda *_: handle.send([1]), probe, inputs=[handle], in_step=True, grace=0.021
+        )
+
+    recordings = simulate(main, workers=workers)
+    assert all(recording["gave_up"] == pytest.approx(71 * MS, abs=2) for recording in recordings)
+    assert not Outcome.of(recordings, window=0.01).sustained
 
 
 def test_the_driver_sleeps_while_there_is_nothing_to_do() -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import dataflow
 import megaphone
 from dataflow.testing import simulate
 from tests.megaphone import cases, column_cases, test_joins
-from tests.megaphone.cases import Inputs, check_places, place, random_inputs, with_pins
+from tests.megaphone.cases import Inputs, check_places, pinned, place, random_inputs, with_pins
 from tests.megaphone.column_cases import Case, check, main
+
+
+def pin_changes(updates: Inputs, key: Any, times: int) -> Iterator[tuple[int, str]]:
+    """When a key's pin begins, moves and ends."""
+    places = [pinned(updates, key, time) for time in range(-1, times)]
+    for time, (old, new) in enumerate(pairwise(places)):
+        if old != new:
+            yield time, "begins" if old is None else "ends" if new is None else "moves"
 
 
 def random_case(seed: int) -> Case:

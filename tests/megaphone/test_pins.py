@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from megaphone.apart import arrive_key, pack_keys, unpack_keys
 from megaphone.control import parse_lines
 from megaphone.keyspace import WordKeys, WordOverrides
 from tests.megaphone import test_joins
-from tests.megaphone.cases import pinned
 from tests.megaphone.column_cases import check, main
-from tests.megaphone.pin_cases import random_case, random_join, run_case, run_join
+from tests.megaphone.pin_cases import pin_changes, random_case, random_join, run_case, run_join
 
 CASES = 160
 JOINS = 80
@@ -63,12 +61,10 @@ def test_the_cases_have_something_in_them() -> None:
     for seed in range(CASES):
         case = random_case(seed)
         for key in {key for batch in case.left.values() for key, _ in batch}:
-            places = [pinned(case.updates, key, time) for time in range(-1, case.times)]
-            for time, (old, new) in enumerate(pairwise(places)):
-                if old != new:
-                    changes["begins" if old is None else "ends" if new is None else "moves"] += 1
-                    moves = [u for (_, at), b in case.updates.items() if at == time for u in b]
-                    changes["with its bin"] += any(isinstance(u, megaphone.Assign) for u in moves)
+            for time, change in pin_changes(case.updates, key, case.times):
+                changes[change] += 1
+                moves = [u for (_, at), b in case.updates.items() if at == time for u in b]
+                changes["with its bin"] += any(isinstance(u, megaphone.Assign) for u in moves)
     assert min(changes.values()) > 30, changes
 
 

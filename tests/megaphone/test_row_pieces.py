@@ -100,23 +100,12 @@ def test_pieces_that_are_cut_wait_for_the_rest() -> None:
     assert arriving.state == {"key": "x" * 100}
 
 
-def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_properties_hold_where_every_bin_goes_in_pieces(small_pieces: list[Piece]) -> None:
     """Under random schedules, where pieces overtake each other and wait for turns, and on processes."""
-    made: list[Piece] = []
-    add = Arriving.add
-
-    def note(self: Any, piece: Piece) -> bool:
-        made.append(piece)
-        return add(self, piece)
-
-    monkeypatch.setattr(Arriving, "add", note)
-    monkeypatch.setattr("megaphone.rows.PIECE", 5)
-    monkeypatch.setattr("megaphone.routing.PIECES", 16)
-    monkeypatch.setattr("megaphone.portions._FIRST", 1)
     for seed in range(120):
         run_case(seed)
-    assert sum(piece.number > 3 for piece in made) > 1000, "bins did go in many pieces"
-    assert {piece.ends for piece in made} == {0, 1, 2}
+    assert sum(piece.number > 3 for piece in small_pieces) > 1000, "bins did go in many pieces"
+    assert {piece.ends for piece in small_pieces} == {0, 1, 2}
     for seed in range(3):
         run_on_processes(seed, 2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, starmap
+from itertools import starmap
 from typing import Any
 
 import pytest
@@ -18,10 +18,9 @@ from megaphone import rows
 from megaphone.bins import RowBins, UnmovableState
 from megaphone.control import parse_lines
 from megaphone.following import read_control
-from megaphone.portions import Arriving, Piece
+from megaphone.portions import Piece
 from tests.megaphone import cases
-from tests.megaphone.cases import pinned
-from tests.megaphone.pin_cases import random_rows, run_rows, run_two_inputs
+from tests.megaphone.pin_cases import pin_changes, random_rows, run_rows, run_two_inputs
 
 CASES = 200
 
@@ -51,11 +50,9 @@ def test_the_cases_have_something_in_them() -> None:
     for seed in range(CASES):
         records, updates, times, _ = random_rows(seed, 1 + seed % 4)
         for key in {key for batch in records.values() for key, _ in batch}:
-            places = [pinned(updates, key, time) for time in range(-1, times)]
-            for old, new in pairwise(places):
-                if old != new:
-                    changes["begins" if old is None else "ends" if new is None else "moves"] += 1
-                    changes["strings"] += isinstance(key, str)
+            for _, change in pin_changes(updates, key, times):
+                changes[change] += 1
+                changes["strings"] += isinstance(key, str)
     assert min(changes.values()) > 30, changes
 
 
@@ -86,21 +83,10 @@ def without_pending(self: Any, number: int, key: Any, key_of: Any, limit: int) -
 DEPARTING, DEPART_KEY = rows.RowRouter._departing, RowBins.depart_key
 
 
-def test_the_properties_hold_where_keys_and_bins_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    homes: list[int | None] = []
-    add = Arriving.add
-
-    def note(self: Any, piece: Piece) -> bool:
-        homes.append(piece.home)
-        return add(self, piece)
-
-    monkeypatch.setattr(Arriving, "add", note)
-    monkeypatch.setattr("megaphone.rows.PIECE", 5)
-    monkeypatch.setattr("megaphone.routing.PIECES", 16)
-    monkeypatch.setattr("megaphone.portions._FIRST", 1)
+def test_the_properties_hold_where_keys_and_bins_go_in_pieces(small_pieces: list[Piece]) -> None:
     for seed in range(100):
         run_rows(seed)
-    assert sum(home is not None for home in homes) > 200, "keys went back in pieces"
+    assert sum(piece.home is not None for piece in small_pieces) > 200, "keys went back in pieces"
 
 
 @pytest.mark.parametrize(

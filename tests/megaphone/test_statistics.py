@@ -139,6 +139,67 @@ def test_with_a_report_at_every_time_nothing_is_left_out(kind: str, monkeypatch:
                 assert (np.argsort(load.nanoseconds, kind="stable") == np.argsort(load.records, kind="stable")).all()
 
 
+@megaphone.fold(state={"count": "i8"}, pending={"n": "i8"}, compiled=False)
+def count_twice(key, time, state, later):
+    state.count += 1
+    later.at(time + 2, 1)
+
+
+@megaphone.fold(state={"count": "i8"}, compiled=False)
+def count_again(key, value, state):
+    state.count += value
+
+
+def put_off_rows(time: int, keys: list[Any], state: dict[Any, int], notificator: Any) -> Any:
+    for key in keys:
+        if isinstance(key, int):
+            notificator.notify_at(time + 2, (key,))
+    return ()
+
+
+async def putting_off(worker: dataflow.Worker, in_rows: bool) -> Any:
+    """Each record comes, and is due again; the keys 0 and 1 live apart from time 3 on."""
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        if in_rows:
+            counts = megaphone.unary(
+                configuration, stream, key=lambda key: key, fold=put_off_rows, bins=BINS, interval=0.0, by_key=True
+            )  # fmt: skip
+        else:
+            counts = megaphone.state_machine(
+                configuration, stream, key="key", fold=count_twice, due=count_again, bins=BINS, interval=0.0
+            )  # fmt: skip
+        probe = counts.probe()
+    statistics = counts.handle.statistics
+    statistics.history = []
+    for time in range(TIMES):
+        if time == 3 and worker.index == 0:
+            control.send([megaphone.Pin(0, 1), megaphone.Pin(1, 2)])
+        keys = keys_at(worker.index, time)
+        data.send(keys if in_rows else {"key": np.array(keys)})
+        for handle in (control, data):
+            handle.advance_to(time + 1)
+        await probe.wait_passed(time)
+        await trio.sleep(1)
+    return statistics.history
+
+
+@pytest.mark.parametrize("in_rows", [True, False])
+def test_what_was_put_off_counts_when_it_comes_and_keys_that_live_apart_by_themselves(in_rows: bool) -> None:
+    history, *_ = simulate(putting_off, in_rows, workers=PEERS, seed=1)
+    sent = Counter((time, key) for w in range(PEERS) for time in range(TIMES) for key in keys_at(w, time))
+    apart = sum(count for (time, key), count in sent.items() if time >= 3 and key in (0, 1))
+    assert sum(load.apart for load in history) == apart > 0
+    assert sum(int(load.records.sum()) for load in history) == sum(sent.values()) - apart
+    for load in history:
+        covered = range(load.until - load.span + 1, load.until + 1)
+        assert load.span >= 1 and set(covered) <= set(range(TIMES + 2))
+        here = int(load.records.sum()) + load.apart
+        assert here <= sum(count for (time, _), count in sent.items() if time in covered)
+    assert {load.apart > 0 for load in history if load.worker == 0} == {False}, "they live on the others"
+
+
 def test_intervals_are_kept_to_and_can_be_turned_off() -> None:
     (statistics, _), *_ = simulate(main, "rows", {}, 3.0, workers=PEERS, seed=1)
     lengths = [load.seconds for load in statistics.history]

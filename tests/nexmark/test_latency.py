@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dataflow
 from dataflow.harness import Outcome
 from dataflow.testing import simulate
 from nexmark import oracle
@@ -66,8 +67,8 @@ class Sent:
         self.sent: list[Any] = []
         self.inputs: dict[str, Any] = {}
 
-    def send(self, events: Any, at: int | None = None) -> None:
-        self.sent += [(at, kind, table["id"].tolist()) for kind, table in events.items()]
+    def send(self, events: Any) -> None:
+        self.sent += [(kind, table["id"].tolist()) for kind, table in events.items()]
 
 
 def test_epochs_that_are_late_are_sent_as_one() -> None:
@@ -75,18 +76,20 @@ def test_epochs_that_are_late_are_sent_as_one() -> None:
     feed = Feed(job)
     feed.advance_to(1)
     for id in (1, 2):
-        feed.add(id, {"person": {"id": np.array([id])}})
+        feed.add({"person": {"id": np.array([id])}})
     feed.advance_to(3)
-    assert job.sent == [(None, "person", [1, 2])]
+    assert job.sent == [("person", [1, 2])]
 
 
-def test_bids_that_are_late_are_sent_at_their_own_times() -> None:
-    job: Any = Sent()
-    feed = Feed(job, on_time=("bid",))
-    for id in (1, 2):
-        feed.add(id, {"auction": {"id": np.array([id])}, "bid": {"id": np.array([id + 10])}})
-    feed.advance_to(3)
-    assert job.sent == [(None, "auction", [1, 2]), (1, "bid", [11]), (2, "bid", [12])]
+@pytest.mark.parametrize("query", QUERIES)
+def test_rows_are_right_where_nobody_can_be_in_time(query: str) -> None:
+    """Epochs of 50 µs: several are due whenever the last ones are complete, and are sent together by both workers."""
+    plan = Plan(query, Config(seed=4, in_flight=20), bins=8, keep=True)
+    load = Load(plan, rate=60_000, duration=0.05, epoch=0.00005, migrations=[(0.02, "fluid")], ready=1 << 16)
+    seen = dataflow.execute(main, load, workers=2, in_process=True)
+    assert rows_of(seen) == expected(load)
+    for each in seen:
+        assert len(each.recording["through"]) < load.schedule(1).epochs
 
 
 def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,6 +113,7 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
     ("options", "message"),
     [
         (["--rate", "0", "--duration", "1"], "--rate is 0; it must be above 0"),
+        (["--rate", "1", "--duration", "1", "--ready", "-1"], "--ready is -1; it must be 0 or more"),
         (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "2"], "--at 2 is not within the 1 s"),

@@ -31,7 +31,7 @@ def write(path: Path, intervals: int) -> Path:
 def test_a_skewed_log(name: str, tmp_path: Path, capsys: Any) -> None:
     assert main(["loop", str(write(tmp_path / name, 6)), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[1] for line in lines] == ["stay", "move", "stay", "stay", "move", "stay"]
+    assert [line.split(": ")[1] for line in lines] == ["stay", "move", "stay", "move", "stay", "move"]
     assert "for 1 of 2 intervals" in lines[0] and "mixed on bins" in lines[1] and "intervals ago" in lines[2]
 
 

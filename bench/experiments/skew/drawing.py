@@ -57,7 +57,7 @@ def draw(run: Run, title: str, caption: str, *panels: Panel) -> None:
         if panel.log_y:
             axes.set_yscale("log")
         else:
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, 1.04 * axes.get_ylim()[1])  # markers at the top are whole
         if panel.ticks:
             axes.set_xticks(list(panel.ticks), list(panel.ticks.values()))
             axes.minorticks_off()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -53,6 +54,33 @@ class Program(Protocol):
         """The dataflow."""
 
 
+class Busy:
+    """A worker that takes so many seconds for a record: it waits for what the work itself leaves of them.
+
+    Waits end late, by a tenth of a millisecond or so: what one takes too long, the next is shorter.
+    """
+
+    def __init__(self, cost: float) -> None:
+        self._cost = cost
+        self._owed = 0.0  # seconds; below 0 if more has been taken than records cost
+
+    def apply(self, run: Any, now: int, batches: list[list[Columns]]) -> Any:
+        """Applies records as `run` does, in the time that they cost."""
+        with self.work(sum(len(batch) for parts in batches for batch in parts)):
+            return run(now, batches)
+
+    @contextmanager
+    def work(self, records: int) -> Iterator[None]:
+        """Work on so many records."""
+        began = time.perf_counter()
+        yield
+        self._owed += self._cost * records
+        left = self._owed - (time.perf_counter() - began)
+        if left > 0:
+            time.sleep(left)
+        self._owed -= time.perf_counter() - began
+
+
 class Steered:
     """Stateful operators, each with its control input, at a cost of so many seconds per record."""
 
@@ -73,21 +101,11 @@ class Steered:
         control, configuration = self._scope.input(f"control {len(self.made)}")
         operator: Migratable = build(configuration, *streams, bins=BINS, interval=0.1, **options)
         assert operator.handle.apart is not None
+        busy = Busy(self.cost)
         for store in (operator.handle.state, operator.handle.apart()):
-            store.run = partial(_charged, store.run, self.cost)
+            store.run = partial(busy.apply, store.run)
         self.made.append((control, operator))
         return operator
-
-
-def _charged(run: Any, cost: float, now: int, batches: list[list[Columns]]) -> Any:
-    wait(cost, sum(len(batch) for parts in batches for batch in parts))
-    return run(now, batches)
-
-
-def wait(cost: float, records: int) -> None:
-    """The artificial cost of so many records."""
-    if cost * records:
-        time.sleep(cost * records)
 
 
 def homes(keys: int) -> NDArray[np.int32]:
@@ -132,20 +150,21 @@ class SplitWords(Words):
         router = pkg(WORKERS)
         to = np.array([_word_of(worker) for worker in range(WORKERS)], np.int64)
         routed = streams["words"].columns.with_columns(lambda batch: {"to": to[router.route(batch["word"])]})
-        partials = routed.columns.gather("to", partial(_counted, keep.cost))
+        busy = Busy(keep.cost)
+        partials = routed.columns.gather("to", partial(_counted, busy))
         merged = stateful.state_machine(partials, key="word", value="count", fold=add_partial, name="merge")
-        return merged.columns.filter(partial(_paid, keep.cost))
+        return merged.columns.filter(partial(_paid, busy))
 
 
-def _counted(cost: float, batch: Columns) -> dict[str, Any]:
-    wait(cost, len(batch))
-    words, counts = np.unique(batch["word"], return_counts=True)
+def _counted(busy: Busy, batch: Columns) -> dict[str, Any]:
+    with busy.work(len(batch)):
+        words, counts = np.unique(batch["word"], return_counts=True)
     return {"word": words, "count": counts}
 
 
-def _paid(cost: float, batch: Columns) -> Any:
-    wait(cost, len(batch))
-    return np.ones(len(batch), bool)
+def _paid(busy: Busy, batch: Columns) -> Any:
+    with busy.work(len(batch)):
+        return np.ones(len(batch), bool)
 
 
 def _word_of(worker: int) -> int:

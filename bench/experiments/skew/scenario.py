@@ -95,6 +95,11 @@ def mean_cost(found: list[Adjustment]) -> float:
     return 100 * float(np.mean([adjustment.plan.moved_share for adjustment in found]))
 
 
+def mean_skewness(found: list[Adjustment]) -> float:
+    """The greatest load over the mean that plans leave."""
+    return float(np.mean([adjustment.plan.skewness for adjustment in found]))
+
+
 def median_ms(found: list[Adjustment]) -> float:
     """Generation time, the median in milliseconds of CPU."""
     return 1e3 * float(np.median([adjustment.seconds for adjustment in found]))

@@ -135,7 +135,7 @@ def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
     if stream.mode not in PLANNERS:
         return None
     planner = by_keys(PLANNERS[stream.mode], stream.theta)
-    loop = Loop(planner, patience=2, cool_down=1)  # the interval of a change is half of before: no plan is made on it
+    loop = Loop(planner)
     return Driver(controller, loop, strategy=megaphone.all_at_once())
 
 
