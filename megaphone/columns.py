@@ -146,6 +146,7 @@ class ColumnHost(Host):
         """State first."""
         self._install_arrivals()
         self._install_returning()
+        self._reporter.go_on()
         super().step()
 
     def _install_arrivals(self) -> None:
@@ -191,8 +192,10 @@ class ColumnHost(Host):
         return heavy.keys.view(np.int64), heavy.estimates.astype(np.int64), heavy.errors.astype(np.int64)
 
     def _counted(self) -> tuple[Any, Any]:
-        sizes = sum(part.segments.sizes for part in self._keyed.movable)
-        return self._keyed.table.meta[:, RECORDS].astype(np.int64), sizes
+        def sizes_of(first: int, end: int) -> Any:
+            return sum(part.segments.sizes_of(first, end) for part in self._keyed.movable)
+
+        return self._keyed.table.meta[:, RECORDS], sizes_of
 
 
 def folded(

@@ -76,6 +76,7 @@ class Host:
         """State first, then what is complete, in the order of time."""
         self._install_arrivals()
         self._install_returning()
+        self._reporter.go_on()
         self._gather_records()
         self._hold_least_pending()
         self._apply_complete_times()
@@ -191,8 +192,9 @@ class Host:
             else:
                 self._apart += sum(map(len, records))
 
-    def _counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self._records, self._bins.sizes(len(self._records))
+    def _counted(self) -> tuple[NDArray[np.int64], Callable[[int, int], NDArray[np.int64]]]:
+        sizes = self._bins.sizes(len(self._records))
+        return self._records, lambda first, end: sizes[first:end]
 
     def _told(self) -> tuple[Any, ...]:
         return () if self._heavy is None else self._heavy.take()

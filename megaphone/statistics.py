@@ -10,7 +10,7 @@ rows).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
 
 Numbers = NDArray[np.int64]
-_AT_ONCE = 1 << 14  # bins; with more, reports are rarer in proportion
+_AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
 
 
 def _nothing() -> Numbers:
@@ -31,7 +31,7 @@ def _nothing() -> Numbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """One worker's bins in one interval. Arrays by bin."""
+    """One worker's bins in one interval, or some of them: what is much comes in parts. Arrays by bin."""
 
     worker: int
     interval: int
@@ -47,6 +47,8 @@ class Load:
     until: int | None = None  # the dataflow's time that the interval ends with, if `span` is known
     apart: int = 0  # records of keys that live apart, which are in no bin's
     apart_nanoseconds: int = 0
+    is_last: bool = True  # of the parts of a report: the one with keys (which may be heard before others)
+    elsewhere: int = 0  # records that the other parts have
 
     @property
     def per_record(self) -> float:
@@ -75,16 +77,20 @@ class Statistics:
         self.records[bins] = load.records[here]
         self.nanoseconds[bins] = load.nanoseconds[here]
         self.bytes[bins] = load.bytes[here]
-        self.seconds = load.seconds
-        self.heavy[load.worker] = load
-        self.reports += 1
+        if load.is_last:
+            self.seconds = load.seconds
+            self.heavy[load.worker] = load
+            self.reports += 1
         if self.history is not None:
             self.history.append(load)
 
 
 class Reporter:
-    """Says once per interval what a worker's S has counted. `counter` gives (records so far, bytes), by bin; `heavy`
-    the keys, records and errors of heavy keys."""
+    """Says once per interval what a worker's S has counted. `counter` gives the records so far, by bin, and what tells
+    the bytes of bins from one number up to another; `heavy` the keys, records and errors of heavy keys.
+
+    With very many bins a report is longer than anybody should wait for: it is told in parts, one in each step.
+    """
 
     def __init__(
         self,
@@ -96,6 +102,8 @@ class Reporter:
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
         self._heavy = heavy
+        self._activate = context.activate
+        self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
         self._clock = context.clock
         self._worker = context.worker
         self._output = output
@@ -105,7 +113,8 @@ class Reporter:
         self._numbered = 0
         self._capability: Capability | None = None
         self._last: int | None = None  # the time up to which everything was counted in an earlier interval
-        self._before: Numbers = np.zeros(bins, np.int64)
+        # Made once: with 2^20 bins, memory that is touched for the first time costs more than all else in a report.
+        self._before, self._now, self._records = (np.zeros(bins, np.uint32) for _ in range(3))
         self._spent = 0
         self._apart = 0
 
@@ -127,24 +136,49 @@ class Reporter:
         """Everything at the time at hand has been applied: the moment for a report that is due."""
         if self._last is None and time is not None:
             self._last = time - 1
-        if self._capability is None:
+        if self._capability is not None and self._telling is None:
+            self._telling = self._parts(time)
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Tells the next part of a report, if there is one. For each step of the host."""
+        if self._telling is None:
             return
-        now = self._clock.now()
-        counted, sizes = self._counter()
-        records = (counted - self._before) & 0xFFFFFFFF  # tables count in 32 bits, which may come round
-        total = int(records.sum()) + self._apart
+        assert self._capability is not None
+        load = next(self._telling)
+        self._output.give(self._capability, [load])
+        if load.is_last:
+            self._capability.drop()
+            self._capability = self._telling = None
+        else:
+            self._activate()
+
+    def _parts(self, time: int | None) -> Iterator[Load]:
+        now, counts = self._clock.now(), self._records
+        counted, sizes_of = self._counter()
+        self._now[:] = counted.view(np.uint32) if counted.itemsize == 4 else counted & 0xFFFFFFFF
+        np.subtract(self._now, self._before, out=counts)  # tables count in 32 bits, which may come round
+        self._before, self._now = self._now, self._before
+        total = int(counts.sum(dtype=np.int64)) + self._apart
         each = self._spent / total if total else 0.0
-        bins = np.flatnonzero((records > 0) | (sizes > 0))
-        counts = (bins, records[bins], (records[bins] * each).astype(np.int64), sizes[bins], self._span(time))
+        span, mine = self._span(time), (self._worker, self._numbered, now - self._began)
         told: tuple[Any, ...] = self._heavy()
         keys, key_records, key_errors = told or ([], _nothing(), _nothing())
-        heavy, apart = (keys, key_records, key_errors), (self._apart, int(self._apart * each))
-        load = Load(self._worker, self._numbered, now - self._began, *counts, *heavy, time, *apart)
-        self._output.give(self._capability, [load])
-        self._capability.drop()
-        self._capability, self._before, self._spent, self._apart = None, counted.copy(), 0, 0
-        self._began = now
+        apart, self._apart, self._spent, self._began = self._apart, 0, 0, now
         self._numbered += 1
+        elsewhere = 0
+        for first in range(0, len(counts), _AT_ONCE):
+            end = min(first + _AT_ONCE, len(counts))
+            records, sizes = counts[first:end].astype(np.int64), sizes_of(first, end)
+            used = np.flatnonzero((records > 0) | (sizes > 0))
+            records = records[used]
+            part = (*mine, used + first, records, (records * each).astype(np.int64), sizes[used], span)
+            if end == len(counts):
+                heavy = (keys, key_records, key_errors)
+                yield Load(*part, *heavy, time, apart, int(apart * each), elsewhere=elsewhere)
+            else:
+                elsewhere += int(records.sum())
+                yield Load(*part, until=time, is_last=False)
 
     def _span(self, time: int | None) -> int:
         if time is None or self._last is None:

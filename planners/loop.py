@@ -174,7 +174,7 @@ class Driver:
         if (earlier.places != seen.places).any() or earlier.pinned != seen.pinned:
             self._gathered, self._records = [], 0
         self._gathered.append(seen)
-        self._records += sum(int(load.records.sum()) + load.apart for load in reports.values())
+        self._records += sum(int(load.records.sum()) + load.elsewhere + load.apart for load in reports.values())
 
     def _interval(self) -> Reports | None:
         """The reports of an interval, if it is over."""

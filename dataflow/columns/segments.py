@@ -187,12 +187,14 @@ class Segments:
         return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._apart
 
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros."""
+        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if that is
+        large: its pages go back to the system, and when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
         if room and first < self._apart:
             self.words[first * self.stride : (first + room) * self.stride] = 0
             self._give_back(first, room)
-            self._kept[bin] = first
+            if room * self.stride * 8 < _LARGE:
+                self._kept[bin] = first
         elif room:
             self._give_back(first, room)
             kernels.release_rows(self.words, self.ctl, self.stride, first, room)
@@ -212,6 +214,11 @@ class Segments:
 
     def allocate(self, rows: int, clear: bool) -> int:
         """The first row of a new segment; `rows` is a size that the kernels know."""
+        given, limit = int(self.ctl[kernels.GIVEN]), int(self.ctl[kernels.LIMIT])
+        if rows * self.stride * 8 >= _LARGE and (given + rows) * 2 < limit:
+            # Not one that was given back, whose pages are gone: what lies ahead has been touched. There are addresses.
+            self.ctl[kernels.GIVEN] += rows
+            return given
         first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, clear))
         if first < 0:
             raise self.full()
@@ -231,7 +238,11 @@ class Segments:
     @property
     def sizes(self) -> Array:
         """How many bytes of each bin would travel."""
-        rows = self.meta[:, kernels.USED if self.packed or self.deep else kernels.ROOM].astype(np.int64)
+        return self.sizes_of(0, self.bins)
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """The same of the bins from one number up to another."""
+        rows = self.meta[first:end, kernels.USED if self.packed or self.deep else kernels.ROOM].astype(np.int64)
         sizes: Array = rows * (self.stride * 8)
         return sizes
 

@@ -115,6 +115,33 @@ def test_every_worker_hears_what_was_applied_where_it_was(kind: str, monkeypatch
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_long_report_comes_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clockwork(monkeypatch)
+    monkeypatch.setattr("megaphone.statistics._AT_ONCE", BINS // 4)
+    for seed in range(3):
+        updates = random_updates(random.Random(seed), TIMES, BINS, PEERS)
+        results = simulate(main, kind, updates, 0.0, workers=PEERS, seed=seed)
+        sent = Counter(bin_of(k, shift_of(BINS)) for w in range(PEERS) for t in range(TIMES) for k in keys_at(w, t))
+        for statistics, _ in results:
+            reports: dict[tuple[int, int], list[Any]] = defaultdict(list)
+            for load in statistics.history:
+                reports[load.worker, load.interval].append(load)
+            assert statistics.reports == len(reports) > TIMES
+            for heard in reports.values():
+                parts = sorted(heard, key=lambda part: part.is_last)  # messages may overtake one another
+                assert [part.is_last for part in parts] == [False, False, False, True]
+                assert {part.until for part in parts} == {parts[3].until}
+                assert parts[3].elsewhere == sum(int(part.records.sum()) for part in parts[:3])
+                numbers = [number for part in parts for number in part.bins.tolist()]
+                assert len(numbers) == len(set(numbers))
+            counted: Counter[int] = Counter()
+            for load in statistics.history:
+                counted.update(dict(zip(load.bins.tolist(), load.records.tolist(), strict=True)))
+            assert counted <= sent, "nothing is counted twice"
+            assert counted.total() > sent.total() // 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_with_a_report_at_every_time_nothing_is_left_out(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clockwork(monkeypatch)
     updates = random_updates(random.Random(3), TIMES, BINS, PEERS)
