@@ -146,8 +146,8 @@ class ColumnHost(Host):
         """State first."""
         self._install_arrivals()
         self._install_returning()
-        self._reporter.go_on()
         super().step()
+        self._reporter.end()
 
     def _install_arrivals(self) -> None:
         for message, batch in self._arrivals:

@@ -76,10 +76,10 @@ class Host:
         """State first, then what is complete, in the order of time."""
         self._install_arrivals()
         self._install_returning()
-        self._reporter.go_on()
         self._gather_records()
         self._hold_least_pending()
         self._apply_complete_times()
+        self._reporter.end()
 
     def _install_arrivals(self) -> None:
         for message, pieces in self._arrivals:

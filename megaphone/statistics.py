@@ -29,6 +29,14 @@ def _nothing() -> Numbers:
     return np.empty(0, np.int64)
 
 
+def _zeros(bins: int, kind: Any) -> Any:
+    """Zeros that are there: with 2^20 bins, memory that is touched for the first time costs more than all else in a
+    report, and by then records wait."""
+    array = np.empty(bins, kind)
+    array.fill(0)
+    return array
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
     """One worker's bins in one interval, or some of them: what is much comes in parts. Arrays by bin."""
@@ -61,9 +69,9 @@ class Statistics:
     """The last that was heard of each bin, from whichever worker has it."""
 
     def __init__(self, bins: int) -> None:
-        self.records: Numbers = np.zeros(bins, np.int64)  # in the bin's last interval
-        self.nanoseconds: Numbers = np.zeros(bins, np.int64)
-        self.bytes: Numbers = np.zeros(bins, np.int64)
+        self.records: Numbers = _zeros(bins, np.int64)  # in the bin's last interval
+        self.nanoseconds: Numbers = _zeros(bins, np.int64)
+        self.bytes: Numbers = _zeros(bins, np.int64)
         self.kept = True  # whether the operator tells any: not if its interval is None
         self.seconds = 0.0  # how long an interval was
         self.reports = 0
@@ -89,7 +97,7 @@ class Reporter:
     """Says once per interval what a worker's S has counted. `counter` gives the records so far, by bin, and what tells
     the bytes of bins from one number up to another; `heavy` the keys, records and errors of heavy keys.
 
-    With very many bins a report is longer than anybody should wait for: it is told in parts, one in each step.
+    With very many bins a report is longer than anybody should wait for: it is told in parts, one with each time.
     """
 
     def __init__(
@@ -102,7 +110,7 @@ class Reporter:
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
         self._heavy = heavy
-        self._activate = context.activate
+        self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
         self._clock = context.clock
         self._worker = context.worker
@@ -113,8 +121,7 @@ class Reporter:
         self._numbered = 0
         self._capability: Capability | None = None
         self._last: int | None = None  # the time up to which everything was counted in an earlier interval
-        # Made once: with 2^20 bins, memory that is touched for the first time costs more than all else in a report.
-        self._before, self._now, self._records = (np.zeros(bins, np.uint32) for _ in range(3))
+        self._before, self._now, self._records = (_zeros(bins, np.uint32) for _ in range(3))
         self._spent = 0
         self._apart = 0
 
@@ -136,22 +143,23 @@ class Reporter:
         """Everything at the time at hand has been applied: the moment for a report that is due."""
         if self._last is None and time is not None:
             self._last = time - 1
-        if self._capability is not None and self._telling is None:
-            self._telling = self._parts(time)
-            self.go_on()
+        if self._capability is not None:
+            if self._telling is None:
+                self._telling = self._parts(time)
+            self._tell(self._telling, self._capability)
 
-    def go_on(self) -> None:
-        """Tells the next part of a report, if there is one. For each step of the host."""
-        if self._telling is None:
-            return
-        assert self._capability is not None
-        load = next(self._telling)
-        self._output.give(self._capability, [load])
+    def end(self) -> None:
+        """Tells the rest when no time will come any more to tell it with. For each step of the host."""
+        while self._telling is not None and not any(port.frontier for port in self._inputs):
+            assert self._capability is not None
+            self._tell(self._telling, self._capability)
+
+    def _tell(self, parts: Iterator[Load], capability: Capability) -> None:
+        load = next(parts)
+        self._output.give(capability, [load])
         if load.is_last:
-            self._capability.drop()
+            capability.drop()
             self._capability = self._telling = None
-        else:
-            self._activate()
 
     def _parts(self, time: int | None) -> Iterator[Load]:
         now, counts = self._clock.now(), self._records
