@@ -214,11 +214,6 @@ class Segments:
 
     def allocate(self, rows: int, clear: bool) -> int:
         """The first row of a new segment; `rows` is a size that the kernels know."""
-        given, limit = int(self.ctl[kernels.GIVEN]), int(self.ctl[kernels.LIMIT])
-        if rows * self.stride * 8 >= _LARGE and (given + rows) * 2 < limit:
-            # Not one that was given back, whose pages are gone: what lies ahead has been touched. There are addresses.
-            self.ctl[kernels.GIVEN] += rows
-            return given
         first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, clear))
         if first < 0:
             raise self.full()
