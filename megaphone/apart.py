@@ -70,6 +70,26 @@ class Divided:
         ours = [[batch for batch in parts if MARK not in batch] for parts in batches]
         return [out for store, own in ((self.home, ours), (self.apart, theirs)) for out in _run(store, time, own)]
 
+    @property
+    def fires_together(self) -> bool:
+        """Whether `fire` may be used: not while some keys live apart."""
+        return self._apart is None and bool(self.home.fires_together)
+
+    @property
+    def takes_together(self) -> bool:
+        """Whether `run_all` may be used."""
+        return self._apart is None and bool(self.home.takes_together)
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        """Applies what was post-dated to times up to one. See `Keyed`."""
+        return list(self.home.fire(until))
+
+    def run_all(self, times: Sequence[int], batches: Sequence[list[Columns]]) -> list[list[Columns]]:
+        """Applies the records of several times. See `Keyed`."""
+        if any(MARK in batch for parts in batches for batch in parts):  # the first keys that live apart
+            return [self.run(time, [parts]) for time, parts in zip(times, batches, strict=True)]
+        return list(self.home.run_all(times, batches))
+
 
 def _run(store: Any, time: int, batches: list[list[Columns]]) -> list[Columns]:
     due = store.least_pending is not None and store.least_pending <= time

@@ -159,16 +159,22 @@ class Router(ABC):
                     self._keep_back(message, port, batch)
                 else:
                     self.give(message, message.time, port, batch)
+            self.give_rest(port)
         for time in sorted(self._uncertain):
             if self._control.could_see(time):
                 break
             for capability, port, batch in self._uncertain.pop(time):
                 self.give(capability, time, port, batch)
                 capability.drop()
+        for port in range(len(self._data)):
+            self.give_rest(port)
 
     def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
-        """Sends a batch on its way."""
+        """Sends a batch on its way, at once or with the rest."""
         self._records[port].give(capability, self.route(time, port, batch))
+
+    def give_rest(self, port: int) -> None:
+        """Sends what `give` has not sent yet. For routers that put batches together."""
 
     def _keep_back(self, message: Any, port: int, batch: Any) -> None:
         kept = self._uncertain.setdefault(message.time, [])

@@ -137,6 +137,22 @@ class Columns:
             columns[name] = np.concatenate(parts) if plain else arrow.join(name, parts)  # most are of one kind
         return Columns.trusted(columns, sum(map(len, batches)))
 
+    @staticmethod
+    def alike(batches: Sequence[Columns]) -> bool:
+        """Whether batches have the same columns, all of them numpy's and of the same types: to put them together then
+        changes nothing about any."""
+        if not batches:
+            return True
+        first = batches[0]._columns
+        if not all(type(column) is np.ndarray for column in first.values()):
+            return False
+        kinds = {name: column.dtype for name, column in first.items()}
+        return all(
+            batch._columns.keys() == kinds.keys()
+            and all(type(c) is np.ndarray and c.dtype == kinds[name] for name, c in batch._columns.items())
+            for batch in batches
+        )
+
     # Given back
 
     def to_dict(self) -> dict[str, Column]:

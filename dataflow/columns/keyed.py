@@ -5,7 +5,8 @@ Native operators and Megaphone's S are two hosts of this: it knows nothing of wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +65,56 @@ class Keyed(WithPending):
             self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
         self.output = tuple(folds[0].output)
         self.counts_once = False  # whether bins count records when they come only, and not again when they are due
+        # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
+        self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
+        self.takes_together = self.pending is None and len(sides) == 1
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self._stay_ahead()
         results = [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results
+
+    def run_all(self, times: Sequence[int], batches: Sequence[list[Columns]]) -> list[list[Columns]]:
+        """Applies the records of several times, one after the other: what comes out at each. They are made ready for
+        it together, since that costs about as much for the few of one time."""
+        flat = [batch for parts in batches for batch in parts]
+        if not Columns.alike(flat):
+            return [self.run(time, [parts]) for time, parts in zip(times, batches, strict=True)]
+        self._stay_ahead()
+        lengths = [sum(map(len, parts)) for parts in batches]
+        joined = Columns.concat(flat)
+        order = self.sides[0].order
+        if order:
+            numbers = np.repeat(np.arange(len(times)), lengths)
+            joined = joined.take(np.lexsort([*(joined[name] for name in reversed(order)), numbers]))
+        keys, values = self._columns(0, joined)
+        return self._run_parts(self._drivers[0], times, np.cumsum(lengths), keys, values)
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
+        comes out at each."""
+        assert self.pending is not None and self._due is not None
+        self._stay_ahead()
+        dates, keys, values = self.pending.due_first(until)
+        ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
+        times: list[int] = dates[ends - 1].tolist()
+        with self._counted_before(keys):
+            return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
+
+    def _run_parts(
+        self, driver: Driver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
+    ) -> list[list[Columns]]:
+        results, first = [], 0
+        for time, end in zip(times, ends.tolist(), strict=True):
+            results.append(self._run(driver, time, keys[first:end], [column[first:end] for column in values]))
+            first = end
+        return results
+
+    def _stay_ahead(self) -> None:
+        for part in self.movable:
+            part.segments.stay_ahead()
 
     def _receive(self, port: int, time: int, batches: list[Columns]) -> list[Columns]:
         order = self.sides[port].order
@@ -83,22 +126,31 @@ class Keyed(WithPending):
         return [out for batch in batches for out in self._apply(port, time, batch)]
 
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
-        side, driver = self.sides[port], self._drivers[port]
-        keys = as_words(batch[side.key], side.key)
-        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, driver.kinds, strict=True)]
-        return self._run(driver, time, keys, values)
+        return self._run(self._drivers[port], time, *self._columns(port, batch))
+
+    def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
+        """The keys of a batch and its values, as the fold's driver wants them."""
+        side, kinds = self.sides[port], self._drivers[port].kinds
+        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, kinds, strict=True)]
+        return as_words(batch[side.key], side.key), values
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
         assert self.pending is not None and self._due is not None
         keys, values = self.pending.due(time)
-        if not self.counts_once:
+        with self._counted_before(keys):
             return self._run(self._due, time, keys, values)
+
+    @contextmanager
+    def _counted_before(self, keys: Array) -> Iterator[None]:
+        """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
+        if not self.counts_once:
+            yield
+            return
         bins = self.table.bins_of(keys)
         counted = self.table.meta[bins, kernels.RECORDS]
-        results = self._run(self._due, time, keys, values)
+        yield
         self.table.meta[bins, kernels.RECORDS] = counted
-        return results
 
     @property
     def movable(self) -> list[Any]:
