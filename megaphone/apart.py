@@ -70,6 +70,12 @@ class Divided:
         ours = [[batch for batch in parts if MARK not in batch] for parts in batches]
         return [out for store, own in ((self.home, ours), (self.apart, theirs)) for out in _run(store, time, own)]
 
+    def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Applies the batches of a time. See `Keyed`."""
+        if any(MARK in batch for parts in batches for batch in parts):  # the first keys that live apart
+            return self.run(time, batches)
+        return list(self.home.receive(time, batches))
+
     @property
     def fires_together(self) -> bool:
         """Whether `fire` may be used: not while some keys live apart."""
@@ -84,11 +90,11 @@ class Divided:
         """Applies what was post-dated to times up to one. See `Keyed`."""
         return list(self.home.fire(until))
 
-    def run_all(self, times: Sequence[int], batches: Sequence[list[Columns]]) -> list[list[Columns]]:
+    def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
         """Applies the records of several times. See `Keyed`."""
-        if any(MARK in batch for parts in batches for batch in parts):  # the first keys that live apart
-            return [self.run(time, [parts]) for time, parts in zip(times, batches, strict=True)]
-        return list(self.home.run_all(times, batches))
+        if MARK not in batch:
+            return list(self.home.run_all(times, lengths, batch))
+        return list(self.apart.run_all(times, lengths, _unmarked(batch)))  # the first keys that live apart
 
 
 def _run(store: Any, time: int, batches: list[list[Columns]]) -> list[Columns]:

@@ -248,15 +248,16 @@ class ColumnHost(Host):
             self._heavy.watch(batches)
         with self._observed(batches):
             results = super().apply(time, batches)
-        self._reporter.report(time)
+        least = self._keyed.least_pending
+        if least is None or least > time:  # else what was post-dated to it comes next
+            self._reporter.report(time)
         return results
 
-    def apply_all(self, times: list[Time], batches: list[list[Columns]]) -> list[list[Columns]]:
+    def apply_all(self, times: list[Time], lengths: list[int], batch: Columns) -> list[list[Columns]]:
         if self._heavy is not None:
-            for parts in batches:
-                self._heavy.watch([parts])
-        with self._observed(batches):
-            results = super().apply_all(times, batches)
+            self._heavy.watch([[batch]])
+        with self._observed([[batch]]):
+            results = super().apply_all(times, lengths, batch)
         self._reporter.report(times[-1], since=times[0])
         return results
 

@@ -173,7 +173,7 @@ class Router(ABC):
         """Sends a batch on its way, at once or with the rest."""
         self._records[port].give(capability, self.route(time, port, batch))
 
-    def give_rest(self, port: int) -> None:
+    def give_rest(self, port: int) -> None:  # noqa: B027  # most have no rest
         """Sends what `give` has not sent yet. For routers that put batches together."""
 
     def _keep_back(self, message: Any, port: int, batch: Any) -> None:

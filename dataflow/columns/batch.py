@@ -13,6 +13,7 @@ from dataflow.columns import arrow
 Array: TypeAlias = NDArray[Any]
 Column: TypeAlias = Any
 """A numpy array of one dimension, or an Arrow array."""
+_NUMPY = {np.ndarray}
 
 
 class Columns:
@@ -141,17 +142,17 @@ class Columns:
     def alike(batches: Sequence[Columns]) -> bool:
         """Whether batches have the same columns, all of them numpy's and of the same types: to put them together then
         changes nothing about any."""
-        if not batches:
-            return True
-        first = batches[0]._columns
-        if not all(type(column) is np.ndarray for column in first.values()):
-            return False
-        kinds = {name: column.dtype for name, column in first.items()}
-        return all(
-            batch._columns.keys() == kinds.keys()
-            and all(type(c) is np.ndarray and c.dtype == kinds[name] for name, c in batch._columns.items())
-            for batch in batches
-        )
+        kinds = None
+        for batch in batches:
+            columns = batch._columns
+            if set(map(type, columns.values())) - _NUMPY:
+                return False
+            mine = [*columns, *(column.dtype for column in columns.values())]
+            if kinds is None:
+                kinds = mine
+            elif mine != kinds:
+                return False
+        return True
 
     # Given back
 

@@ -43,8 +43,8 @@ class Host:
         while (time := self._next_time()) is not None and self._is_complete(time):
             if time not in self._waiting and self._keyed.fires_together:
                 self._fire_times()
-            elif len(self._waiting) > 1 and self._keyed.takes_together:
-                self._apply_times()
+            elif len(self._waiting) > 1 and self._keyed.takes_together and len(few := self._few_complete()) > 1:
+                self._apply_times(few)
             else:
                 self._apply_time(time)
 
@@ -86,17 +86,23 @@ class Host:
                 self._output.give(self._hold, out, at=time)
         self._hold_least_pending()
 
-    def _apply_times(self) -> None:
-        """Applies the records of complete times, of as many as are few together."""
+    def _few_complete(self) -> list[Time]:
+        """The first complete times, as many as have few records together, all of a kind."""
         times: list[Time] = []
         rows = 0
         for time in sorted(self._waiting):
             rows += sum(map(len, self._waiting[time][1][0]))
-            if times and (rows > _FEW or not self._is_complete(time)):
+            if rows > _FEW or not self._is_complete(time):
                 break
             times.append(time)
+        alike = Columns.alike([batch for time in times for batch in self._waiting[time][1][0]])
+        return times if alike else times[:1]
+
+    def _apply_times(self, times: list[Time]) -> None:
         taken = [self._waiting.pop(time) for time in times]
-        for (now, _), results in zip(taken, self.apply_all(times, [parts for _, (parts,) in taken]), strict=True):
+        lengths = [sum(map(len, parts)) for _, (parts,) in taken]
+        joined = Columns.concat([batch for _, (parts,) in taken for batch in parts])
+        for (now, _), results in zip(taken, self.apply_all(times, lengths, joined), strict=True):
             for out in results:
                 self._output.give(now, out)
             now.drop()
@@ -105,13 +111,15 @@ class Host:
         """A message is being taken. For hosts that do more."""
 
     def apply(self, time: Time, batches: list[list[Columns]]) -> list[Columns]:
-        """Applies everything at a time; what comes out."""
-        results: list[Columns] = self._keyed.run(time, batches)
+        """Applies what has come for a time, and what was post-dated to it unless that is to be fired with that of later
+        times; what comes out."""
+        keyed = self._keyed
+        results: list[Columns] = keyed.receive(time, batches) if keyed.fires_together else keyed.run(time, batches)
         return results
 
-    def apply_all(self, times: list[Time], batches: list[list[Columns]]) -> list[list[Columns]]:
-        """Applies the records of several times, of the one input; what comes out at each."""
-        results: list[list[Columns]] = self._keyed.run_all(times, batches)
+    def apply_all(self, times: list[Time], lengths: list[int], batch: Columns) -> list[list[Columns]]:
+        """Applies the records of several times, of the one input, so many of each; what comes out at each."""
+        results: list[list[Columns]] = self._keyed.run_all(times, lengths, batch)
         return results
 
     def fire(self, until: int) -> list[tuple[int, list[Columns]]]:

@@ -71,26 +71,24 @@ class Keyed(WithPending):
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
-        self._stay_ahead()
-        results = [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+        results = self.receive(time, batches)
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results
 
-    def run_all(self, times: Sequence[int], batches: Sequence[list[Columns]]) -> list[list[Columns]]:
-        """Applies the records of several times, one after the other: what comes out at each. They are made ready for
-        it together, since that costs about as much for the few of one time."""
-        flat = [batch for parts in batches for batch in parts]
-        if not Columns.alike(flat):
-            return [self.run(time, [parts]) for time, parts in zip(times, batches, strict=True)]
+    def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Applies the batches of a time, those of each input in turn."""
         self._stay_ahead()
-        lengths = [sum(map(len, parts)) for parts in batches]
-        joined = Columns.concat(flat)
+        return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+
+    def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
+        """Applies the records of several times, one after the other, so many of each: what comes out at each. They are
+        made ready for it together, which costs about as much for the few of one time."""
+        self._stay_ahead()
         order = self.sides[0].order
         if order:
             numbers = np.repeat(np.arange(len(times)), lengths)
-            joined = joined.take(np.lexsort([*(joined[name] for name in reversed(order)), numbers]))
-        keys, values = self._columns(0, joined)
-        return self._run_parts(self._drivers[0], times, np.cumsum(lengths), keys, values)
+            batch = batch.take(np.lexsort([*(batch[name] for name in reversed(order)), numbers]))
+        return self._run_parts(self._drivers[0], times, np.cumsum(lengths), *self._columns(0, batch))
 
     def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
         """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
