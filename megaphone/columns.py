@@ -212,7 +212,8 @@ class ColumnHost(Host):
 
     def step(self) -> None:
         """State first."""
-        self._install_arrivals()
+        if self._arrivals.queue:
+            self._install_arrivals()
         self._install_returning()
         super().step()
         self._reporter.end()

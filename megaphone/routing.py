@@ -101,11 +101,19 @@ class Router(ABC):
 
     def step(self) -> None:
         """Control and state come before data."""
+        if self._has_nothing_to_do():
+            return
         self._accept_updates()
         self._install_final_configurations()
         self._start_due_migrations()
         self._route_certain_records()
         self._retire_configurations()
+
+    def _has_nothing_to_do(self) -> bool:
+        """Whether only a frontier has moved, for which nothing waits: most steps of an epoch."""
+        if self._control.queue or self._due or self._uncertain or not self._configurations.settled:
+            return False
+        return not any(port.queue for port in self._data)
 
     def _accept_updates(self) -> None:
         for message, updates in self._control:

@@ -50,7 +50,7 @@ class Host:
 
     def _gather(self) -> None:
         for number, port in enumerate(self._inputs):
-            for message, batch in port:
+            for message, batch in port if port.queue else ():
                 self.saw(message)
                 if message.time not in self._waiting:
                     self._waiting[message.time] = (message.retain(), [[] for _ in self._inputs])
