@@ -5,7 +5,7 @@ Native operators and Megaphone's S are two hosts of this: it knows nothing of wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -104,11 +104,12 @@ class Keyed(WithPending):
     def _run_parts(
         self, driver: Driver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
     ) -> list[list[Columns]]:
-        results, first = [], 0
-        for time, end in zip(times, ends.tolist(), strict=True):
-            results.append(self._run(driver, time, keys[first:end], [column[first:end] for column in values]))
-            first = end
-        return results
+        bounds = [0, *ends.tolist()]
+        parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
+        if not driver.fold.is_one_for_one:
+            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
+        (out,) = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+        return [[out.slice(a, b)] for _, a, b in parts]
 
     def _stay_ahead(self) -> None:
         for part in self.movable:
@@ -160,7 +161,14 @@ class Keyed(WithPending):
         """The least time to which a record was post-dated."""
         return None if self.pending is None else self.pending.least
 
-    def _run(self, driver: Driver, time: int, keys: Array, values: list[Array]) -> list[Columns]:
+    def _run(
+        self,
+        driver: Driver,
+        time: int,
+        keys: Array,
+        values: list[Array],
+        time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
+    ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
             self.table.check(keys)
         try:
@@ -169,7 +177,8 @@ class Keyed(WithPending):
             at = int(self.table.ctl[kernels.AT])
             if at < len(keys):
                 bin = int(self.table.bins_of(keys[at : at + 1])[0])
-                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {time!r}")
+                when = time if time_of is None else time_of(at)
+                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {when!r}")
             raise
         if later.size:
             self._postpone(driver, time, later)
