@@ -23,6 +23,7 @@ RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, an
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
 _LARGE = 1 << 16  # bytes from which on pages are given back at once
+_HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
 
 
 class OutOfMemory(MemoryError):
@@ -134,6 +135,7 @@ class Segments:
         self._ready = 0  # bytes that were touched before such a thread began
         self.deep = 0  # 2^deep bins share a segment
         self._apart = 0  # rows from the first one on whose places are not given to anybody else
+        self._returned: dict[int, list[int]] = {}  # by room, large segments without memory, for what arrives
         self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
 
     def contents(self, bin: int) -> Array:
@@ -191,13 +193,15 @@ class Segments:
         large: its pages go back to the system, and when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
         if room and first < self._apart:
-            self.words[first * self.stride : (first + room) * self.stride] = 0
-            self._give_back(first, room)
+            self._give_back(first, room, zeros=True)
             if room * self.stride * 8 < _LARGE:
                 self._kept[bin] = first
         elif room:
             self._give_back(first, room)
-            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
+            if room * self.stride * 8 < _HUGE:
+                kernels.release_rows(self.words, self.ctl, self.stride, first, room)
+            else:
+                self._returned.setdefault(room, []).append(first)
         self.meta[bin, : kernels.RECORDS] = 0
         if self.packed:
             self.meta[bin, kernels.RECORDS] = 0
@@ -209,12 +213,14 @@ class Segments:
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
         kept = self._kept.pop(bin, None)
-        first = self.allocate(room, clear=False) if kept is None else kept
+        first = self._allocate(room) if kept is None else kept
         self.meta[bin, : kernels.RECORDS] = (first, room, used)
 
-    def allocate(self, rows: int, clear: bool) -> int:
-        """The first row of a new segment; `rows` is a size that the kernels know."""
-        first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, clear))
+    def _allocate(self, rows: int) -> int:
+        """The first row of a new segment, for the caller to fill; `rows` is a size that the kernels know."""
+        if returned := self._returned.get(rows):
+            return returned.pop()
+        first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, False))
         if first < 0:
             raise self.full()
         return first
@@ -223,12 +229,18 @@ class Segments:
         """What to raise when kernels say FULL."""
         return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
 
-    def _give_back(self, first: int, room: int) -> None:
-        """Returns the pages that lie wholly within a segment to the system; they read as zeros from then on."""
-        start = -(-first * self.stride * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
-        end = (first + room) * self.stride * 8 // mmap.PAGESIZE * mmap.PAGESIZE
+    def _give_back(self, first: int, room: int, zeros: bool = False) -> None:
+        """Returns the pages that lie wholly within a segment to the system, if it is large; they read as zeros from
+        then on. `zeros`: all of it is to."""
+        low, high = first * self.stride * 8, (first + room) * self.stride * 8
+        start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, high // mmap.PAGESIZE * mmap.PAGESIZE
         if end - start >= _LARGE:
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+        else:
+            start = end = high
+        if zeros:
+            self.words[low // 8 : start // 8] = 0
+            self.words[end // 8 : high // 8] = 0
 
     @property
     def sizes(self) -> Array:

@@ -17,6 +17,7 @@ from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
 from dataflow.columns.segments import RESERVED, OutOfMemory, Segments
 from dataflow.columns.table import Dense, DenseTable, HashTable, Table, make_table
+from dataflow.harness.memory import resident
 
 AWKWARD = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 0x9E3779B97F4A7C15, 2**64 - 0x9E3779B97F4A7C15]
 STATE = {"n": "i8", "x": "f4", "flags": ("u1", 3)}
@@ -432,3 +433,36 @@ def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
     finally:
         gc.enable()
         gc.collect()
+
+
+def test_large_segments_without_a_bin_have_no_memory_and_are_used_again() -> None:
+    """Not even the large page that one written word would cost."""
+    rows, bins = 1 << 19, 16  # 4 MiB each
+    segments = Segments(bins, 1)
+
+    def fill() -> set[int]:
+        for bin in range(bins):
+            segments.make(bin, rows, rows)
+            segments.contents(bin)[:] = bin + 1
+        assert all((segments.contents(bin) == bin + 1).all() for bin in range(bins))
+        return set(segments.meta[:, kernels.FIRST].tolist())
+
+    before, places = resident(), fill()
+    assert len(places) == bins
+    for _ in range(2):
+        for bin in range(bins):
+            segments.clear(bin)
+        assert resident() - before < bins << 20, "a quarter of it: a large page each would be half"
+        assert fill() == places
+
+
+@pytest.mark.parametrize("rows", [1 << 13, 1 << 14, 1 << 19])
+def test_a_place_that_is_kept_has_zeros_once_its_bin_has_left(rows: int) -> None:
+    """Pages that lie within it are given back, and its edges are written to; its neighbours are not."""
+    table = DenseTable(2, {"a": "i8", "b": "i8", "c": "i8"}, 2 * rows)
+    keys = np.arange(2 * rows, dtype=np.uint64)
+    table.entries["b"][table.rows(keys)] = 7
+    table.segments.clear(0)
+    table.departed(0)
+    expected = np.where(keys % 2, 7, 0)
+    assert (table.entries["b"][table.rows(keys)] == expected).all()
