@@ -1,8 +1,8 @@
 """Segments of one large array: where tables and queues keep what belongs to a bin.
 
 The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
-array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. A segment
-that was given back returns its pages to the system.
+array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. Large
+segments whose bins have left keep their memory for bins that arrive, up to `KEPT`; the rest returns to the system.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dataflow.columns.batch import Array
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
-_LARGE = 1 << 16  # bytes from which on pages are given back at once
+KEPT = 128 << 20  # bytes of segments without bins that keep their pages: to touch others takes long (see `ahead`)
+_LARGE = 1 << 16  # bytes from which on pages are given back beyond that
 _HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
 
 
@@ -135,8 +136,10 @@ class Segments:
         self._ready = 0  # bytes that were touched before such a thread began
         self.deep = 0  # 2^deep bins share a segment
         self._apart = 0  # rows from the first one on whose places are not given to anybody else
-        self._returned: dict[int, list[int]] = {}  # by room, large segments without memory, for what arrives
         self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
+        self._warm: dict[int, list[int]] = {}  # by room, where large segments are that no bin has, with their memory
+        self._cold: dict[int, list[int]] = {}  # the same of very large ones, without
+        self._kept_size = 0  # bytes of the large ones that are kept or warm; invariant: at most KEPT
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -189,19 +192,26 @@ class Segments:
         return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._apart
 
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if that is
-        large: its pages go back to the system, and when the bin returns others will have been touched ahead."""
+        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if its
+        pages went back to the system: when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
+        size = room * self.stride * 8
+        kept = size < _LARGE or self._kept_size + size <= KEPT
+        if kept and size >= _LARGE:
+            self._kept_size += size
         if room and first < self._apart:
-            self._give_back(first, room, zeros=True)
-            if room * self.stride * 8 < _LARGE:
+            self._empty(first, room, kept)
+            if kept:
                 self._kept[bin] = first
+        elif size >= _LARGE and kept:
+            self._warm.setdefault(room, []).append(first)
         elif room:
-            self._give_back(first, room)
-            if room * self.stride * 8 < _HUGE:
+            if not kept:
+                self._give_back(first, room)
+            if size < _HUGE:
                 kernels.release_rows(self.words, self.ctl, self.stride, first, room)
             else:
-                self._returned.setdefault(room, []).append(first)
+                self._cold.setdefault(room, []).append(first)
         self.meta[bin, : kernels.RECORDS] = 0
         if self.packed:
             self.meta[bin, kernels.RECORDS] = 0
@@ -212,14 +222,20 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        kept = self._kept.pop(bin, None)
-        first = self._allocate(room) if kept is None else kept
+        first = self._kept.pop(bin, None)
+        if first is None:
+            first = self._allocate(room)
+        elif room * self.stride * 8 >= _LARGE:
+            self._kept_size -= room * self.stride * 8
         self.meta[bin, : kernels.RECORDS] = (first, room, used)
 
     def _allocate(self, rows: int) -> int:
         """The first row of a new segment, for the caller to fill; `rows` is a size that the kernels know."""
-        if returned := self._returned.get(rows):
-            return returned.pop()
+        if warm := self._warm.get(rows):
+            self._kept_size -= rows * self.stride * 8
+            return warm.pop()
+        if cold := self._cold.get(rows):
+            return cold.pop()
         first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, False))
         if first < 0:
             raise self.full()
@@ -229,18 +245,21 @@ class Segments:
         """What to raise when kernels say FULL."""
         return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
 
-    def _give_back(self, first: int, room: int, zeros: bool = False) -> None:
-        """Returns the pages that lie wholly within a segment to the system, if it is large; they read as zeros from
-        then on. `zeros`: all of it is to."""
+    def _empty(self, first: int, room: int, kept: bool) -> None:
+        """Makes a segment read as zeros, which keeps its pages or does not."""
+        low, high = first * self.stride, (first + room) * self.stride
+        start, end = (high, high) if kept else self._give_back(first, room)
+        self.words[low:start] = 0
+        self.words[end:high] = 0
+
+    def _give_back(self, first: int, room: int) -> tuple[int, int]:
+        """Returns the pages that lie wholly within a segment to the system; from where to where, in words, they read as
+        zeros from then on."""
         low, high = first * self.stride * 8, (first + room) * self.stride * 8
         start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, high // mmap.PAGESIZE * mmap.PAGESIZE
-        if end - start >= _LARGE:
+        if start < end:
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
-        else:
-            start = end = high
-        if zeros:
-            self.words[low // 8 : start // 8] = 0
-            self.words[end // 8 : high // 8] = 0
+        return (start // 8, end // 8) if start < end else (high // 8, high // 8)
 
     @property
     def sizes(self) -> Array:
