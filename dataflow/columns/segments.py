@@ -2,7 +2,7 @@
 
 The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
 array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. Large
-segments whose bins have left keep their memory for bins that arrive, up to `KEPT`; the rest returns to the system.
+segments whose bins have left keep their memory for a while (see `warm`), and then return it to the system.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 
 from dataflow.columns import ahead, kernels
 from dataflow.columns.batch import Array
+from dataflow.columns.warm import Place, Warm
 
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
-KEPT = 128 << 20  # bytes of segments without bins that keep their pages: to touch others takes long (see `ahead`)
-_LARGE = 1 << 16  # bytes from which on pages are given back beyond that
+_LARGE = 1 << 16  # bytes from which on pages are given back
 _HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
 
 
@@ -137,9 +137,8 @@ class Segments:
         self.deep = 0  # 2^deep bins share a segment
         self._apart = 0  # rows from the first one on whose places are not given to anybody else
         self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
-        self._warm: dict[int, list[int]] = {}  # by room, where large segments are that no bin has, with their memory
-        self._cold: dict[int, list[int]] = {}  # the same of very large ones, without
-        self._kept_size = 0  # bytes of the large ones that are kept or warm; invariant: at most KEPT
+        self._warm = Warm(self._let_go)  # what bins left behind, if it is large
+        self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -195,24 +194,19 @@ class Segments:
         """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if its
         pages went back to the system: when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
-        size = room * self.stride * 8
-        kept = size < _LARGE or self._kept_size + size <= KEPT
-        if kept and size >= _LARGE:
-            self._kept_size += size
-        if room and first < self._apart:
-            self._empty(first, room, kept)
-            if kept:
-                self._kept[bin] = first
-        elif size >= _LARGE and kept:
-            self._warm.setdefault(room, []).append(first)
-        elif room:
-            if not kept:
-                self._give_back(first, room)
-            if size < _HUGE:
-                kernels.release_rows(self.words, self.ctl, self.stride, first, room)
-            else:
-                self._cold.setdefault(room, []).append(first)
         self.meta[bin, : kernels.RECORDS] = 0
+        own, size = first < self._apart, room * self.stride * 8
+        if size >= _LARGE:
+            place = Place(first, room, size, bin if own else None)
+            if own:
+                self.words[first * self.stride : (first + room) * self.stride] = 0
+            if not self._warm.keep(place):
+                self._let_go(place)
+        elif room and own:
+            self.words[first * self.stride : (first + room) * self.stride] = 0
+            self._kept[bin] = first
+        elif room:
+            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         if self.packed:
             self.meta[bin, kernels.RECORDS] = 0
 
@@ -222,44 +216,36 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        first = self._kept.pop(bin, None)
+        first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
+        if first is None and (cold := self._cold.get(room)):
+            first = cold.pop()
         if first is None:
-            first = self._allocate(room)
-        elif room * self.stride * 8 >= _LARGE:
-            self._kept_size -= room * self.stride * 8
+            first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
+            if first < 0:
+                raise self.full()
         self.meta[bin, : kernels.RECORDS] = (first, room, used)
-
-    def _allocate(self, rows: int) -> int:
-        """The first row of a new segment, for the caller to fill; `rows` is a size that the kernels know."""
-        if warm := self._warm.get(rows):
-            self._kept_size -= rows * self.stride * 8
-            return warm.pop()
-        if cold := self._cold.get(rows):
-            return cold.pop()
-        first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, False))
-        if first < 0:
-            raise self.full()
-        return first
 
     def full(self) -> OutOfMemory:
         """What to raise when kernels say FULL."""
         return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
 
-    def _empty(self, first: int, room: int, kept: bool) -> None:
-        """Makes a segment read as zeros, which keeps its pages or does not."""
-        low, high = first * self.stride, (first + room) * self.stride
-        start, end = (high, high) if kept else self._give_back(first, room)
-        self.words[low:start] = 0
-        self.words[end:high] = 0
+    def let_go(self) -> None:
+        """Returns all memory to the system now that was kept for bins that arrive."""
+        self._warm.clear()
 
-    def _give_back(self, first: int, room: int) -> tuple[int, int]:
-        """Returns the pages that lie wholly within a segment to the system; from where to where, in words, they read as
-        zeros from then on."""
-        low, high = first * self.stride * 8, (first + room) * self.stride * 8
-        start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, high // mmap.PAGESIZE * mmap.PAGESIZE
-        if start < end:
-            self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
-        return (start // 8, end // 8) if start < end else (high // 8, high // 8)
+    def _let_go(self, place: Place) -> None:
+        """Returns the pages that lie wholly within a large place to the system; they read as zeros from then on."""
+        if place.bin is not None and self.meta[place.bin, kernels.ROOM] and self.is_apart(place.bin):
+            return  # somebody made the bin anew where it was: nobody should, but its state is not for us to lose
+        low = place.first * self.stride * 8
+        start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, (low + place.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+        if place.bin is not None:
+            return
+        if place.size < _HUGE:
+            kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
+        else:
+            self._cold.setdefault(place.room, []).append(place.first)
 
     @property
     def sizes(self) -> Array:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns import kernels
-from dataflow.columns import segments as segments_module
+from dataflow.columns import kernels, warm
 from dataflow.columns import table as table_module
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import fold
@@ -439,7 +438,8 @@ def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
 def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the large page that one written word would cost. But for those that are kept."""
     rows, bins, kept = 1 << 19, 16, 2  # 4 MiB each
-    monkeypatch.setattr(segments_module, "KEPT", (kept * rows + 1) * 8)
+    monkeypatch.setattr(warm, "MOST", (kept * rows + 1) * 8)
+    monkeypatch.setattr(warm, "SECONDS", 3600.0)
     segments = Segments(bins, 1)
 
     def fill() -> set[int]:
@@ -451,11 +451,14 @@ def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypa
 
     before, places = resident(), fill()
     assert len(places) == bins
-    for _ in range(2):
+    for round in range(2):
         for bin in range(bins):
             segments.clear(bin)
         more = resident() - before
         assert kept << 22 <= more < (kept << 22) + (bins << 20), "a large page each would be half of all"
+        if round:
+            segments.let_go()
+            assert resident() - before < bins << 20
         assert fill() == places
 
 
@@ -465,7 +468,7 @@ def test_a_place_that_is_kept_has_zeros_once_its_bin_has_left(
     rows: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages that lie within it are given back or written to, and so are its edges; its neighbours are not."""
-    monkeypatch.setattr(segments_module, "KEPT", kept)
+    monkeypatch.setattr(warm, "MOST", kept)
     table = DenseTable(2, {"a": "i8", "b": "i8", "c": "i8"}, 2 * rows)
     keys = np.arange(2 * rows, dtype=np.uint64)
     table.entries["b"][table.rows(keys)] = 7
