@@ -135,8 +135,8 @@ class Segments:
         self._touched = False  # whether a thread touches memory ahead
         self._ready = 0  # bytes that were touched before such a thread began
         self.deep = 0  # 2^deep bins share a segment
-        self._apart = 0  # rows from the first one on whose places are not given to anybody else
-        self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
+        self._homes = 0  # the first so many rows are homes: places that belong to one bin each
+        self._kept: dict[int, int] = {}  # of bins that have left their homes, if these are small: where they are
         self._warm = Warm(self._let_go)  # what bins left behind, if it is large
         self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
 
@@ -155,7 +155,7 @@ class Segments:
     def stay_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
         unit = self.stride * 8
-        given = int(self.ctl[kernels.GIVEN])  # with what is set apart: where that is much, what arrives will be, too
+        given = int(self.ctl[kernels.GIVEN])  # with homes: where these are much, what arrives will be, too
         if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
             return
         self._touched = True
@@ -177,32 +177,32 @@ class Segments:
         self.deep = deep
         self.ctl[kernels.DEEP] = deep
 
-    def set_apart(self, rows: int) -> bool:
-        """Before anything is given out: the caller gives places to bins itself, among the first so many rows. False
+    def reserve_homes(self, rows: int) -> bool:
+        """Before anything is given out: the first so many rows are homes, which the caller gives to bins itself. False
         if these would be too large a part of all."""
         if rows > int(self.ctl[kernels.LIMIT]) // 2:
             return False
-        self._apart = rows
+        self._homes = rows
         self.ctl[kernels.GIVEN] = rows
         return True
 
-    def is_apart(self, bin: int) -> bool:
-        """Whether a bin lies at a place that the caller gave it, rather than one that was free."""
-        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._apart
+    def is_at_home(self, bin: int) -> bool:
+        """Whether a bin lies at its home, rather than at a place that was free."""
+        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._homes
 
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if its
-        pages went back to the system: when the bin returns others will have been touched ahead."""
+        """Gives the segment of a bin back; its home is kept for it, and has zeros. Not if its pages went back to the
+        system: when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
         self.meta[bin, : kernels.RECORDS] = 0
-        own, size = first < self._apart, room * self.stride * 8
+        home, size = first < self._homes, room * self.stride * 8
         if size >= _LARGE:
-            place = Place(first, room, size, bin if own else None)
-            if own:
-                self.words[first * self.stride : (first + room) * self.stride] = 0
+            place = Place(first, room, size, bin if home else None)
             if not self._warm.keep(place):
                 self._let_go(place)
-        elif room and own:
+            elif home:
+                self.words[first * self.stride : (first + room) * self.stride] = 0
+        elif room and home:
             self.words[first * self.stride : (first + room) * self.stride] = 0
             self._kept[bin] = first
         elif room:
@@ -235,14 +235,15 @@ class Segments:
 
     def _let_go(self, place: Place) -> None:
         """Returns the pages that lie wholly within a large place to the system; they read as zeros from then on."""
-        if place.bin is not None and self.meta[place.bin, kernels.ROOM] and self.is_apart(place.bin):
+        if place.bin is not None and self.is_at_home(place.bin):
             return  # somebody made the bin anew where it was: nobody should, but its state is not for us to lose
         low = place.first * self.stride * 8
         start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, (low + place.size) // mmap.PAGESIZE * mmap.PAGESIZE
         self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
         if place.bin is not None:
-            return
-        if place.size < _HUGE:
+            self.words[low // 8 : start // 8] = 0
+            self.words[end // 8 : (low + place.size) // 8] = 0
+        elif place.size < _HUGE:
             kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
         else:
             self._cold.setdefault(place.room, []).append(place.first)
@@ -259,9 +260,9 @@ class Segments:
         return sizes
 
     def __sizeof__(self) -> int:
-        used = self.meta[:, kernels.FIRST] < self._apart
-        apart = int(self.meta[used, kernels.ROOM].sum())
-        return (int(self.ctl[kernels.GIVEN]) - self._apart + apart) * self.stride * 8
+        at_home = self.meta[:, kernels.FIRST] < self._homes
+        used = int(self.meta[at_home, kernels.ROOM].sum())
+        return (int(self.ctl[kernels.GIVEN]) - self._homes + used) * self.stride * 8
 
     def __reduce__(self) -> Any:
         raise TypeError("segments do not leave their process; bins do")
