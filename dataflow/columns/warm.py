@@ -45,6 +45,8 @@ class Warm:
     def keep(self, place: Place) -> bool:
         """Keeps a place; whether there is room for it."""
         with self._lock:
+            if place in self._since:  # a bin was made anew at its home, and has left it again
+                self._remove(place)
             if self._size + place.size > MOST:
                 return False
             self._since[place] = time.monotonic()

@@ -52,6 +52,10 @@ def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.Monke
                 found = own[0] if own else fits[-1] if fits else None
                 assert places.take(room, bin) == (None if found is None else found.first)
                 kept = [p for p in kept if p != found]
+            if kept and chance.random() < 0.1:
+                again = chance.choice(kept)
+                assert places.keep(again)
+                kept = [*(p for p in kept if p != again), again]
         assert owner.gone == []
         places.clear()
         assert owner.gone == kept, "the oldest first"
