@@ -44,7 +44,7 @@ def nexmark_latency(run: Run) -> None:
         stolen = sum(outcome.stolen for outcome in outcomes) * 1000
         run.report(f"{query}, processor time that the host withheld", stolen, "ms")
         rows.append([query.upper(), *map(number, (most, most / 2, *latencies, worst, stolen))])
-    headings = ["query", "highest events/s", "half of it", "ms: .5", ".9", ".99", ".9999", "max", "worst .99", "withheld"]
+    headings = ["query", "highest rate", "half of it", "ms: .5", ".9", ".99", ".9999", "max", "worst .99", "withheld"]
     run.tell(f"medians of {rounds} runs\n{table(headings, rows, range(1, len(headings)))}")
 
 
