@@ -209,7 +209,9 @@ def strategy_of(name: str, batch: int) -> Any:
     made = {
         "all-at-once": megaphone.all_at_once(),
         "fluid": megaphone.fluid(),
+        "first": megaphone.batched(batch),  # while memory is touched for the first time
         "batched": megaphone.batched(batch),
+        "whole batches": megaphone.batched(batch, budget=1 << 40),  # whatever they weigh
         "matched": megaphone.matched(),
     }
     return made[name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import trio
 
 import dataflow
 from bench.counting import Setup, build, halved, load
@@ -19,6 +20,7 @@ from megaphone.strategies import Strategy
 
 _STATUS, _FORGET, _MAPS = Path("/proc/self/status"), Path("/proc/self/clear_refs"), Path("/proc/self/smaps")
 CALM = 60  # epochs before and after a migration
+REST = 0.01  # seconds after each of these: the thread that touches memory ahead gets where it wants to be
 RECORDS = 2000  # of a worker in an epoch
 
 
@@ -84,13 +86,17 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) 
         counter.advance_to(epoch)
         await counter.probe.wait_passed(epoch - 3)
 
+    async def calm_down() -> None:
+        for _ in range(CALM):
+            await go_on()
+            await trio.sleep(REST)
+
     while not controller.statistics.bytes.all():  # without sizes there is no budget
         await go_on()
     result = []
     homes: list[Any] = [halved(setup.bins), np.arange(setup.bins) % 2]
     for home in homes:
-        for _ in range(CALM):
-            await go_on()
+        await calm_down()
         came = (home == worker.index) & (np.array(controller.configuration) != worker.index)
         received = int(controller.statistics.bytes[came].sum())
         before, tables_before = _begin(), tables()
@@ -100,8 +106,7 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) 
         while controller.configuration != target or (worker.index == 0 and controller.busy):
             await go_on()
         await counter.probe.wait_passed(epoch - 3)
-        for _ in range(CALM):
-            await go_on()
+        await calm_down()
         peak, after = _resident("VmHWM"), _resident("VmRSS")
         largest = int(controller.statistics.bytes.max())
         result.append(Footprint(before, peak, after, tables_before, tables(), received, largest))

@@ -5,7 +5,9 @@ A step is a list of moves that take effect at one time. Fewer steps finish soone
 moves do not stand in each other's way.
 
 Bins go in the order of their numbers, or the biggest or hottest first. A byte budget bounds what is in flight: a step
-whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces).
+whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces). All but
+all-at-once have one: what a user asks for, or else `USUAL`, as far as sizes are known. A step holds records up for as
+long as its bytes take, so a number of bins alone promises nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import numpy as np
 from megaphone.control import Move
 
 Assignment = Sequence[int]  # by bin, the worker
+USUAL = 8 << 20  # bytes of state in flight where nobody says otherwise: some milliseconds of copying
+
 Order = Literal["biggest", "hottest"]
 
 
@@ -39,7 +43,8 @@ class Strategy:
     cut: Callable[[list[Change]], list[list[Change]]]
     gap: int = 0
     order: Order | None = None
-    budget: int | None = None  # bytes of state in flight
+    budget: int | None = None  # bytes of state in flight, as asked for
+    usual: int | None = None  # the same if nobody asks, where sizes are known
 
     def __post_init__(self) -> None:
         _require_integer(self.gap, "a gap is a number of times")
@@ -68,19 +73,20 @@ class Strategy:
 
     def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
         """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin; None if
-        nobody knows them: then bins go one by one.
+        nobody knows them: then bins go one by one if a budget was asked for, and all together if not.
 
         >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
         ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
         """
-        if self.budget is None:
+        budget = self.usual if self.budget is None else self.budget
+        if budget is None:
             return step, []
         if sizes is None:
-            return step[:1], step[1:]
+            return (step, []) if self.budget is None else (step[:1], step[1:])
         total = 0
         for count, move in enumerate(step):
             total += int(sizes[move.bin])
-            if count and total > self.budget:
+            if count and total > budget:
                 return step[:count], step[count:]
         return step, []
 
@@ -100,11 +106,11 @@ def fluid(gap: int = 0, order: Order | None = None, budget: int | None = None) -
     >>> fluid().steps([0, 0, 1], [1, 0, 0])
     [[Move(bin=0, worker=1)], [Move(bin=2, worker=0)]]
     """
-    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget)
+    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget, USUAL)
 
 
 def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
-    """So many bins at a time.
+    """So many bins at a time, or fewer where these are more than the budget.
 
     >>> [len(step) for step in batched(2).steps([0] * 5, [1] * 5)]
     [2, 2, 1]
@@ -118,6 +124,7 @@ def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | N
         gap,
         order,
         budget,
+        USUAL,
     )
 
 
@@ -127,7 +134,7 @@ def matched(gap: int = 0, order: Order | None = None, budget: int | None = None)
     >>> matched().steps([0, 0, 1, 1], [1, 1, 0, 0])
     [[Move(bin=0, worker=1), Move(bin=2, worker=0)], [Move(bin=1, worker=1), Move(bin=3, worker=0)]]
     """
-    return Strategy("matched", _match, gap, order, budget)
+    return Strategy("matched", _match, gap, order, budget, USUAL)
 
 
 def _require_integer(value: Any, what: str) -> None:

@@ -10,8 +10,10 @@ from bench.medians import median_of, spread_of
 from bench.registry import figure
 from bench.run import Run
 from dataflow.harness import plots
+from megaphone.strategies import USUAL
 
 MILLION = 1_000_000
+ROW = 8  # bytes of state of a dense key
 STRATEGIES = ("all-at-once", "fluid", "batched")
 LONGEST_LAST = ("all-at-once", "batched", "fluid")  # whoever takes longer than expected delays nobody but itself
 CALM = 1.0  # seconds between two migrations, besides what they are expected to take
@@ -36,7 +38,8 @@ def _domain(run: Run, full: int) -> int:
 
 def _ways(setup: Setup, name: str, batch: int) -> tuple[int, float]:
     """How often a strategy moves bins (there and back, or only there if that takes long), and how long each takes."""
-    steps = {"all-at-once": 1, "fluid": setup.bins // 4, "batched": -(-setup.bins // 4 // batch)}[name]
+    within = max(1, USUAL // (setup.domain * ROW // setup.bins))  # bins of a step that is not split
+    steps = {"all-at-once": 1, "fluid": setup.bins // 4, "batched": -(-setup.bins // 4 // min(batch, within))}[name]
     return (1 if steps * STEP > LONG else 2), steps * STEP
 
 
@@ -73,7 +76,7 @@ def figure_1(run: Run) -> None:
         runs.append((name, _migrating(Setup(million * MILLION, bins, dense=True), rate, (name,), 64, OVER_TIME)))
         _report(run, runs[-1][1], "")
     paper = "Paper: 4 machines, 1000 million keys."
-    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper) + " One run each."
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64 or 8 MiB", paper) + " One run each."
     run.draw(plots.timelines(runs, "Latency while a quarter of the state moves, and moves back (Figure 1)", caption))
 
 
@@ -178,7 +181,7 @@ def figure_16(run: Run) -> None:
     powers = (4, 8, 12) if run.quick else (4, 6, 8, 10, 12, 14)
     cases = [(f"2^{power}", Setup(million * MILLION, 1 << power, dense=True), 16) for power in powers]
     paper = "Paper: 4096 million keys, 4 million records/s."
-    caption = _scale(f"{million}", MILLION, "batches of 16", paper)
+    caption = _scale(f"{million}", MILLION, "batches of 16 or 8 MiB", paper)
     _tradeoff(run, cases, "Maximum latency against duration, by number of bins (Figure 16)", caption, "bins")
 
 
@@ -187,7 +190,7 @@ def figure_17(run: Run) -> None:
     domains = (4, 8, 16) if run.quick else (8, 16, 32, 64, 128)
     cases = [(f"{domain} million", Setup(domain * MILLION, 4096, dense=True), 64) for domain in domains]
     paper = "Paper: 256 to 8192 million keys, 4 million records/s."
-    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "2^12 bins, batches of 64", paper)
+    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "2^12 bins, batches of 64 or 8 MiB", paper)
     _tradeoff(run, cases, "Maximum latency against duration, by number of keys (Figure 17)", caption, "keys")
 
 
@@ -199,7 +202,7 @@ def figure_18(run: Run) -> None:
         for domain in domains
     ]
     paper = "Paper: 4 million keys per bin, 256 to 32,000 million keys."
-    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "62,500 keys per bin, batches of 16", paper)
+    caption = _scale(f"{domains[0]} to {domains[-1]}", MILLION, "62,500 keys per bin, batches of 16 or 8 MiB", paper)
     title = "Maximum latency against duration, at fixed state per bin (Figure 18)"
     _tradeoff(run, cases, title, caption, "keys and bins")
 
@@ -215,6 +218,6 @@ def figure_19(run: Run) -> None:
             peak = max(outcome.memory[worker][1])
             run.report(f"{name}, worker {worker} ({what}): peak", peak / (1 << 20), "MiB")
     paper = "Paper: 16,000 million keys, 35 GiB a process; all-at-once added 30 GiB."
-    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64", paper) + " One run each."
+    caption = _scale(f"{million}", rate, "2^12 bins, batches of 64 or 8 MiB", paper) + " One run each."
     title = "Memory while a quarter of the state moves, and moves back (Figure 19)"
     run.draw(plots.memory_panels(list(panels.items()), title, caption))

@@ -47,7 +47,7 @@ def nexmark_migrate(run: Run) -> None:
             query.upper(), duration(load.epoch), f"{keys:,}", number(size / 2**20), *map(number, steady),
             duration(took), number(batched), f"{batched / steady[1]:.2f}", number(at_once), f"{at_once / batched:.1f}",
         ])  # fmt: skip
-    told = f"ms; {RATE:,} events/s, {BINS:,} bins, batches of {BATCH_BINS}; a quarter of the state moves"
+    told = f"ms; {RATE:,} events/s, {BINS:,} bins, batches of {BATCH_BINS} or 8 MiB; a quarter of the state moves"
     run.tell(f"{told}\n{table(HEADINGS, rows)}")
 
 

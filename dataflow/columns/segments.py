@@ -1,8 +1,8 @@
 """Segments of one large array: where tables and queues keep what belongs to a bin.
 
 The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
-array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. A segment
-that was given back returns its pages to the system.
+array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. Large
+segments whose bins have left keep their memory for a while (see `warm`), and then return it to the system.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 
 from dataflow.columns import ahead, kernels
 from dataflow.columns.batch import Array
+from dataflow.columns.warm import Place, Warm
 
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
-_LARGE = 1 << 16  # bytes from which on pages are given back at once
+_LARGE = 1 << 16  # bytes from which on pages are given back
+_HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
 
 
 class OutOfMemory(MemoryError):
@@ -133,8 +135,10 @@ class Segments:
         self._touched = False  # whether a thread touches memory ahead
         self._ready = 0  # bytes that were touched before such a thread began
         self.deep = 0  # 2^deep bins share a segment
-        self._apart = 0  # rows from the first one on whose places are not given to anybody else
-        self._kept: dict[int, int] = {}  # of bins that had such a place and have left: where it is
+        self._homes = 0  # the first so many rows are homes: places that belong to one bin each
+        self._kept: dict[int, int] = {}  # of bins that have left their homes, if these are small: where they are
+        self._warm = Warm(self._let_go)  # what bins left behind, if it is large
+        self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
 
     def contents(self, bin: int) -> Array:
         """The words of a bin's segment that mean something, as they lie."""
@@ -151,7 +155,7 @@ class Segments:
     def stay_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
         unit = self.stride * 8
-        given = int(self.ctl[kernels.GIVEN])  # with what is set apart: where that is much, what arrives will be, too
+        given = int(self.ctl[kernels.GIVEN])  # with homes: where these are much, what arrives will be, too
         if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
             return
         self._touched = True
@@ -173,32 +177,36 @@ class Segments:
         self.deep = deep
         self.ctl[kernels.DEEP] = deep
 
-    def set_apart(self, rows: int) -> bool:
-        """Before anything is given out: the caller gives places to bins itself, among the first so many rows. False
+    def reserve_homes(self, rows: int) -> bool:
+        """Before anything is given out: the first so many rows are homes, which the caller gives to bins itself. False
         if these would be too large a part of all."""
         if rows > int(self.ctl[kernels.LIMIT]) // 2:
             return False
-        self._apart = rows
+        self._homes = rows
         self.ctl[kernels.GIVEN] = rows
         return True
 
-    def is_apart(self, bin: int) -> bool:
-        """Whether a bin lies at a place that the caller gave it, rather than one that was free."""
-        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._apart
+    def is_at_home(self, bin: int) -> bool:
+        """Whether a bin lies at its home, rather than at a place that was free."""
+        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._homes
 
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back; a place that is the bin's own is kept for it, and has zeros. Not if that is
-        large: its pages go back to the system, and when the bin returns others will have been touched ahead."""
+        """Gives the segment of a bin back; its home is kept for it, and has zeros. Not if its pages went back to the
+        system: when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
-        if room and first < self._apart:
-            self.words[first * self.stride : (first + room) * self.stride] = 0
-            self._give_back(first, room)
-            if room * self.stride * 8 < _LARGE:
-                self._kept[bin] = first
-        elif room:
-            self._give_back(first, room)
-            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         self.meta[bin, : kernels.RECORDS] = 0
+        home, size = first < self._homes, room * self.stride * 8
+        if size >= _LARGE:
+            place = Place(first, room, size, bin if home else None)
+            if not self._warm.keep(place):
+                self._let_go(place)
+            elif home:
+                self.words[first * self.stride : (first + room) * self.stride] = 0
+        elif room and home:
+            self.words[first * self.stride : (first + room) * self.stride] = 0
+            self._kept[bin] = first
+        elif room:
+            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         if self.packed:
             self.meta[bin, kernels.RECORDS] = 0
 
@@ -208,27 +216,37 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        kept = self._kept.pop(bin, None)
-        first = self.allocate(room, clear=False) if kept is None else kept
+        first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
+        if first is None and (cold := self._cold.get(room)):
+            first = cold.pop()
+        if first is None:
+            first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
+            if first < 0:
+                raise self.full()
         self.meta[bin, : kernels.RECORDS] = (first, room, used)
-
-    def allocate(self, rows: int, clear: bool) -> int:
-        """The first row of a new segment; `rows` is a size that the kernels know."""
-        first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, rows, clear))
-        if first < 0:
-            raise self.full()
-        return first
 
     def full(self) -> OutOfMemory:
         """What to raise when kernels say FULL."""
         return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
 
-    def _give_back(self, first: int, room: int) -> None:
-        """Returns the pages that lie wholly within a segment to the system; they read as zeros from then on."""
-        start = -(-first * self.stride * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
-        end = (first + room) * self.stride * 8 // mmap.PAGESIZE * mmap.PAGESIZE
-        if end - start >= _LARGE:
-            self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+    def let_go(self) -> None:
+        """Returns all memory to the system now that was kept for bins that arrive."""
+        self._warm.clear()
+
+    def _let_go(self, place: Place) -> None:
+        """Returns the pages that lie wholly within a large place to the system; they read as zeros from then on."""
+        if place.bin is not None and self.is_at_home(place.bin):
+            return  # somebody made the bin anew where it was: nobody should, but its state is not for us to lose
+        low = place.first * self.stride * 8
+        start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, (low + place.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+        if place.bin is not None:
+            self.words[low // 8 : start // 8] = 0
+            self.words[end // 8 : (low + place.size) // 8] = 0
+        elif place.size < _HUGE:
+            kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
+        else:
+            self._cold.setdefault(place.room, []).append(place.first)
 
     @property
     def sizes(self) -> Array:
@@ -242,9 +260,9 @@ class Segments:
         return sizes
 
     def __sizeof__(self) -> int:
-        used = self.meta[:, kernels.FIRST] < self._apart
-        apart = int(self.meta[used, kernels.ROOM].sum())
-        return (int(self.ctl[kernels.GIVEN]) - self._apart + apart) * self.stride * 8
+        at_home = self.meta[:, kernels.FIRST] < self._homes
+        used = int(self.meta[at_home, kernels.ROOM].sum())
+        return (int(self.ctl[kernels.GIVEN]) - self._homes + used) * self.stride * 8
 
     def __reduce__(self) -> Any:
         raise TypeError("segments do not leave their process; bins do")

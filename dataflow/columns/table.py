@@ -216,7 +216,7 @@ class DenseTable(Table):
         self._made: Array = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
         self.homes = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each of these that is at home
         room = int(kernels.room_for(self._each))
-        if workers & (workers - 1) == 0 and workers <= bins and self.segments.set_apart(bins * room):
+        if workers & (workers - 1) == 0 and workers <= bins and self.segments.reserve_homes(bins * room):
             self.ctl[kernels.HOME], self.ctl[kernels.TURN] = room, workers.bit_length() - 1
 
     def departed(self, bin: int) -> None:
@@ -227,7 +227,7 @@ class DenseTable(Table):
     def arrived(self, bin: int) -> None:
         super().arrived(bin)
         kernels.set_bit(self._made, bin, True)
-        kernels.set_bit(self.homes, bin, self.segments.is_apart(bin))
+        kernels.set_bit(self.homes, bin, self.segments.is_at_home(bin))
 
     def check(self, keys: Array) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""

@@ -1,4 +1,4 @@
-"""What the numbers were taken on."""
+"""What the numbers were taken on, and what it withheld."""
 
 import os
 import platform
@@ -22,6 +22,16 @@ def describe() -> Machine:
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=platform.platform(),
     )
+
+
+def stolen() -> int:
+    """Nanoseconds for which this machine's processors had work and their host ran something else, since it was
+    started; 0 where nobody says. A stall of that kind is in the latencies of a run, and not of its program."""
+    try:
+        ticks = int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
+    except (OSError, IndexError):
+        return 0
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def one_line(machine: Machine) -> str:

@@ -15,6 +15,7 @@ import trio
 
 from dataflow.harness.episodes import Episodes
 from dataflow.harness.live import Snapshot
+from dataflow.harness.machine import stolen
 from dataflow.harness.memory import resident
 from dataflow.harness.pace import Pace
 from dataflow.harness.recent import Recent
@@ -104,6 +105,7 @@ class OpenLoop:
         self._at: list[int] = []
         self._memory_at: list[int] = []
         self._memory: list[int] = []
+        self._stolen = 0  # before the run
 
     async def run(self) -> Recording:
         """Runs the schedule to its end, or until it is given up; what this worker saw.
@@ -133,6 +135,7 @@ class OpenLoop:
         self._advance(self.schedule.first)
         await self._probe.wait_passed(self.schedule.first - 1)
         self._start = await agree_on_start(self.worker)
+        self._stolen = stolen()
         self.episodes.start(self.elapsed)
 
     # Sending
@@ -264,6 +267,7 @@ class OpenLoop:
             episodes=[[episode.name, episode.begin, episode.end] for episode in self.episodes.all],
             memory_at=self._memory_at,
             memory=self._memory,
+            stolen=stolen() - self._stolen,
         )
 
 

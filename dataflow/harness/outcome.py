@@ -49,6 +49,7 @@ class Outcome:
     gave_up: float | None  # seconds since the start, if epochs were still missing
     unsent: int  # epochs that some worker never sent
     since: Since  # from when on a record is charged
+    stolen: float  # seconds that the host kept processors from running, of the host that lost most
 
     @classmethod
     def of(
@@ -91,6 +92,7 @@ class Outcome:
             gave_up=max(gave_up) / SECOND if gave_up else None,
             unsent=schedule.epochs - min(recording["sent"] for recording in recordings),
             since=since,
+            stolen=max(recording["stolen"] for recording in recordings) / SECOND,
         )
 
     @property
@@ -108,14 +110,20 @@ class Outcome:
         """One sentence: whether the rate was sustained."""
         offered = f"{number(float(self.schedule.rate))} records/s for {duration(self.schedule.length_ns / SECOND)}"
         if self.gave_up is None:
-            return f"{offered} were sustained: the last record was complete {duration(self.lag)} after the end"
+            last = f"the last record was complete {duration(self.lag)} after the end"
+            return f"{offered} were sustained: {last}{self._stall}"
         records = self.schedule.first_record(self.complete)
         missing = self.schedule.records - records
         return (
             f"{offered} were NOT sustained: after {duration(self.gave_up)} {number(missing)} of "
             f"{number(self.schedule.records)} records were not complete ({number(records / self.gave_up)} records/s "
-            "were). They are charged with the time until then, so the true latencies are higher"
+            f"were). They are charged with the time until then, so the true latencies are higher{self._stall}"
         )
+
+    @property
+    def _stall(self) -> str:
+        """What the host withheld, for the statement: some stalls are its own."""
+        return f". The host withheld {duration(self.stolen)} of processor time" if self.stolen else ""
 
     def summary(self) -> str:
         """The statement, and a table of latencies in ms: of the whole run, and around each migration."""
@@ -142,6 +150,7 @@ class Outcome:
             "sustained": self.sustained,
             "statement": self.statement,
             "lag_s": self.lag,
+            "stolen_s": self.stolen,
             "warmup_s": self.warmup,
             "latency_since": self.since,
             "latency_ms": _quantiles(self.total),

@@ -22,6 +22,7 @@ class Recording(TypedDict):
     episodes: list[list[Any]]  # name, begin, end or None
     memory_at: list[int]
     memory: list[int]  # bytes
+    stolen: int  # `machine.stolen` of the run, which is the same on all workers of a host
 
 
 def completions(recording: Recording) -> tuple[Ints, int]:

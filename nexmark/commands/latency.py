@@ -68,7 +68,7 @@ def add_to(commands: Commands) -> None:
     moves = parser.add_argument_group("migrations")
     moves.add_argument("--migrate", choices=STRATEGIES, help="how; see docs/migration.md")
     moves.add_argument("--at", type=number, nargs="+", default=[], metavar="S", help="when, in seconds")
-    moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch, for batched (16)")
+    moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16; 8 MiB at most)")
     moves.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     told = parser.add_argument_group("what is told")
     told.add_argument("--live", action="store_true", help="rate, latency, frontier and bins while it runs, on stderr")

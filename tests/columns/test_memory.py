@@ -32,9 +32,11 @@ steps.append(resident())
 room = int(many.segments.sizes.sum()) >> 20
 for bin in range(8):
     many.segments.clear(bin)
+many.segments.let_go()  # what else a thread does after some seconds
 steps.append(resident())
 for bin in range(8, 16):
     many.segments.clear(bin)
+many.segments.let_go()
 steps.append(resident())
 many["n"][many.rows(np.arange(2_000_000, dtype=np.uint64))] = 1
 steps.append(resident())

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns import kernels
+from dataflow.columns import kernels, warm
 from dataflow.columns import table as table_module
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
 from dataflow.columns.segments import RESERVED, OutOfMemory, Segments
 from dataflow.columns.table import Dense, DenseTable, HashTable, Table, make_table
+from dataflow.harness.memory import resident
 
 AWKWARD = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 0x9E3779B97F4A7C15, 2**64 - 0x9E3779B97F4A7C15]
 STATE = {"n": "i8", "x": "f4", "flags": ("u1", 3)}
@@ -432,3 +433,49 @@ def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
     finally:
         gc.enable()
         gc.collect()
+
+
+def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the large page that one written word would cost. But for those that are kept."""
+    rows, bins, kept = 1 << 19, 16, 2  # 4 MiB each
+    monkeypatch.setattr(warm, "MOST", (kept * rows + 1) * 8)
+    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    segments = Segments(bins, 1)
+
+    def fill() -> set[int]:
+        for bin in range(bins):
+            segments.make(bin, rows, rows)
+            segments.contents(bin)[:] = bin + 1
+        assert all((segments.contents(bin) == bin + 1).all() for bin in range(bins))
+        return set(segments.meta[:, kernels.FIRST].tolist())
+
+    before, places = resident(), fill()
+    assert len(places) == bins
+    for round in range(2):
+        for bin in range(bins):
+            segments.clear(bin)
+        more = resident() - before
+        assert kept << 22 <= more < (kept << 22) + (bins << 20), "a large page each would be half of all"
+        if round:
+            segments.let_go()
+            assert resident() - before < bins << 20
+        assert fill() == places
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 30])
+@pytest.mark.parametrize(("rows", "words"), [(1 << 10, 5), (96, 86), (1 << 14, 5), (1 << 18, 5)])
+def test_a_place_that_is_kept_has_zeros_once_its_bin_has_left(
+    rows: int, words: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages that lie within it are given back or written to, and so are its edges (96 rows of 86 words begin and end in
+    the middle of a page); its neighbours are not."""
+    monkeypatch.setattr(warm, "MOST", kept)
+    table = DenseTable(4, {"a": ("i8", words)}, 4 * rows)
+    keys = np.arange(4 * rows, dtype=np.uint64)
+    table["a"][table.rows(keys)] = 7
+    for gone in (1, 2):
+        table.segments.clear(gone)
+        table.departed(gone)
+        places = table.rows(keys)  # bins that are not there are made where they were
+        assert (table["a"][places] == np.where(keys % 4 == gone, 0, 7)[:, None]).all()
+        table["a"][places] = 7

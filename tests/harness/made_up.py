@@ -51,4 +51,5 @@ def _recording(schedule: Schedule, worker: int, episodes: list[tuple[str, int, i
         episodes=[list(episode) for episode in episodes] if worker == 0 else [],
         memory_at=list(ticks),
         memory=memory,
+        stolen=0,
     )

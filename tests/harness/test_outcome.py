@@ -51,6 +51,7 @@ def made_up(seed: int) -> tuple[Schedule, list[Recording], float]:
                 episodes=episodes if worker == 0 else [],
                 memory_at=[0],
                 memory=[1 << 20],
+                stolen=0,
             )
         )
     for place, episode in enumerate(episodes):  # some begin at the very instant at which some epoch is complete
@@ -132,9 +133,12 @@ def test_a_document_has_true_labels() -> None:
         episodes=[],
         memory_at=[0],
         memory=[5],
+        stolen=30_000_000,
     )
     exact = sorted(at - epoch * 10**6 for epoch, at in enumerate(done))
-    document = Outcome.of([recording]).document()
+    outcome = Outcome.of([recording])
+    document = outcome.document()
+    assert outcome.statement.endswith(". The host withheld 30 ms of processor time") and document["stolen_s"] == 0.03
     for name, q in {".5": 0.5, ".9": 0.9, ".99": 0.99, ".9999": 0.9999, "max": 1}.items():
         rank = -(-Fraction(str(q)) * 2000 // 1)
         assert exact[int(rank) - 1] / 1e6 <= document["latency_ms"][name] <= exact[int(rank) - 1] / 1e6 * (1 + 1 / 128)

@@ -1,5 +1,6 @@
 """Machine and revision: what makes a number mean something later."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -52,3 +53,11 @@ def test_the_machine_is_described_in_full_and_in_a_line() -> None:
     assert here["cores"] >= 1
     assert here["memory"] > 2**20
     assert machine.one_line({**here, "cores": 1}).count("1 core,") == 1
+
+
+def test_what_the_host_withholds_is_counted_up() -> None:
+    before = machine.stolen()
+    assert 0 <= before <= machine.stolen()
+    if Path("/proc/stat").exists():
+        steal = int(Path("/proc/stat").read_text().split()[8])
+        assert before <= steal * 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -20,7 +20,7 @@ from megaphone import Move, all_at_once, batched, fluid, matched
 from megaphone.hashing import bin_of, shift_of
 from megaphone.pieces import HEAD, arrive, depart, unpack
 from megaphone.routing import Router
-from megaphone.strategies import Strategy
+from megaphone.strategies import USUAL, Strategy
 from tests.megaphone.column_cases import OUTPUT, PENDING, STATE, check, random_case, run_case
 from tests.megaphone.column_cases import main as case_main
 
@@ -66,6 +66,20 @@ def test_a_split_step_keeps_to_its_budget_its_order_and_its_moves() -> None:
             parts += part
         assert parts == step
     assert all_at_once().split([Move(0, 1), Move(1, 1)], [1 << 40] * 2) == ([Move(0, 1), Move(1, 1)], [])
+
+
+def test_without_a_budget_steps_are_split_at_the_usual_size_where_sizes_are_known() -> None:
+    step = [Move(bin, 1) for bin in range(4)]
+    half = USUAL // 2
+    for make in (lambda: batched(4), matched, fluid):
+        strategy = make()
+        assert strategy.budget is None
+        assert strategy.split(step, [half] * 4) == (step[:2], step[2:])
+        assert strategy.split(step, [half, half, 1, half]) == (step[:2], step[2:]), "one byte too many"
+        assert strategy.split(step, [USUAL + 1, 1, 1, 1]) == (step[:1], step[1:])
+        assert strategy.split(step, [10] * 4) == (step, [])
+        assert strategy.split(step, None) == (step, []), "nobody knows, and nobody asked"
+    assert batched(4, budget=1 << 40).split(step, [half] * 4) == (step, [])
 
 
 def test_what_makes_no_sense_is_refused() -> None:

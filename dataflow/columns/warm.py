@@ -1,0 +1,113 @@
+"""Places in an array of segments that no bin has any more, with their memory: kept for a while, for bins that arrive.
+
+Where a bin arrives, memory that was never touched is as slow as `ahead` says, and so is memory that was given back: the
+system may have handed it to its host meanwhile. So what bins leave behind is kept for `SECONDS`, as allocators do, but
+no more than `MOST` of it: on a host where all workers run together the same state would otherwise be there twice. Then
+it is let go, place by place, by a thread that lives as long as there is anything to let go.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import NamedTuple
+
+MOST = 128 << 20  # bytes of an array
+SECONDS = 10.0
+_NAP = 0.25  # seconds after which the thread looks whether anybody is left
+_BREATH = 0.001  # seconds between two places that are let go: the worker goes on in between
+
+
+class Place(NamedTuple):
+    """Where a segment was. `bin`: the only one that may have this place."""
+
+    first: int
+    room: int
+    size: int  # bytes
+    bin: int | None
+
+
+class Warm:
+    """The places of one array. `let_go` is a method of the array: it is called with a place that nobody will take, in
+    the thread or by `clear`, and must not be called for one that is taken."""
+
+    def __init__(self, let_go: Callable[[Place], None]) -> None:
+        self._let_go = weakref.WeakMethod(let_go)
+        self._lock = threading.Lock()
+        self._since: dict[Place, float] = {}  # in the order in which they came
+        self._free: dict[int, dict[Place, None]] = {}  # by room, in that order, those that any bin may have
+        self._own: dict[int, Place] = {}  # by bin, those that are its own
+        self._size = 0  # invariant: the sum of all sizes, at most MOST
+        self._thread: threading.Thread | None = None  # invariant: there is one while anything is kept
+
+    def keep(self, place: Place) -> bool:
+        """Keeps a place; whether there is room for it."""
+        with self._lock:
+            if place in self._since:  # a bin was made anew at its home, and has left it again
+                self._remove(place)
+            if self._size + place.size > MOST:
+                return False
+            self._since[place] = time.monotonic()
+            self._size += place.size
+            if place.bin is None:
+                self._free.setdefault(place.room, {})[place] = None
+            else:
+                self._own[place.bin] = place
+            if self._thread is None:
+                here = weakref.ref(self)
+                self._thread = threading.Thread(target=_watch, args=(here,), name="memory kept", daemon=True)
+                self._thread.start()
+        return True
+
+    def take(self, room: int, bin: int) -> int | None:
+        """A place for a bin: its own, or one that was left last; None if there is none."""
+        with self._lock:
+            place = self._own.get(bin)
+            if place is None and (free := self._free.get(room)):
+                place = next(reversed(free))
+            if place is None:
+                return None
+            self._remove(place)
+            return place.first
+
+    def clear(self) -> None:
+        """Lets everything go now."""
+        while self._let_one_go(float("inf")):
+            pass
+
+    def _remove(self, place: Place) -> None:
+        del self._since[place]
+        self._size -= place.size
+        if place.bin is None:
+            del self._free[place.room][place]
+        else:
+            del self._own[place.bin]
+
+    def _let_one_go(self, now: float) -> bool:
+        """Lets the oldest place go if its time is over; whether it was."""
+        with self._lock:
+            place, since = next(iter(self._since.items()), (None, 0.0))
+            if place is None or since + SECONDS > now:
+                return False
+            self._remove(place)
+        let_go = self._let_go()
+        if let_go is not None:
+            let_go(place)
+        return True
+
+    def _is_over(self) -> bool:
+        """Whether the thread has nothing more to do; if so it ends, and another will begin when there is."""
+        with self._lock:
+            if not self._since:
+                self._thread = None
+            return not self._since
+
+
+def _watch(kept: weakref.ref[Warm]) -> None:
+    """The thread. It keeps nobody alive: an array that is gone needs it no more."""
+    while (warm := kept()) is not None and not warm._is_over():
+        went = warm._let_one_go(time.monotonic())
+        del warm
+        time.sleep(_BREATH if went else _NAP)

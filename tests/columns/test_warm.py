@@ -1,0 +1,114 @@
+"""Memory that bins left behind: who gets it, how much is kept, and that it is let go."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from random import Random
+
+import numpy as np
+import pytest
+
+from dataflow.columns import kernels, warm
+from dataflow.columns.segments import Segments
+from dataflow.columns.table import DenseTable
+from dataflow.columns.warm import Place, Warm
+
+
+class Owner:
+    """Of places: notes what is let go."""
+
+    def __init__(self) -> None:
+        self.gone: list[Place] = []
+        self.some = threading.Event()
+
+    def let_go(self, place: Place) -> None:
+        self.gone.append(place)
+        self.some.set()
+
+
+def threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "memory kept"}
+
+
+def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "MOST", 100)
+    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    for seed in range(200):
+        chance, owner = Random(seed), Owner()
+        places, kept = Warm(owner.let_go), list[Place]()
+        for first in range(60):
+            if chance.random() < 0.5:
+                room = chance.choice([4, 8])
+                place = Place(first, room, 2 * room, chance.choice([None, first]))
+                expected = sum(p.size for p in kept) + place.size <= 100
+                assert places.keep(place) == expected
+                kept += [place] * expected
+            else:
+                room, bin = chance.choice([4, 8]), chance.choice([p.bin or 0 for p in kept] + [1000])
+                own = [p for p in kept if p.bin == bin]
+                fits = [p for p in kept if p.bin is None and p.room == room]
+                found = own[0] if own else fits[-1] if fits else None
+                assert places.take(room, bin) == (None if found is None else found.first)
+                kept = [p for p in kept if p != found]
+            if kept and chance.random() < 0.1:
+                again = chance.choice(kept)
+                assert places.keep(again)
+                kept = [*(p for p in kept if p != again), again]
+        assert owner.gone == []
+        places.clear()
+        assert owner.gone == kept, "the oldest first"
+        assert places.take(4, 1000) is None
+
+
+def test_what_nobody_takes_is_let_go_by_a_thread_that_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "SECONDS", 0.0)
+    owner, others = Owner(), threads()
+    places = Warm(owner.let_go)
+    for first in range(3):  # and another thread begins
+        assert places.keep(Place(first, 4, 8, None))
+        assert owner.some.wait(60)
+        owner.some.clear()
+        for thread in threads() - others:
+            thread.join(60)
+        assert owner.gone == [Place(n, 4, 8, None) for n in range(first + 1)]
+
+
+def test_nobody_is_kept_alive_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    segments, others = Segments(2, 1), threads()
+    segments.make(0, 1 << 16, 1 << 16)
+    segments.clear(0)
+    (thread,) = threads() - others
+    there = weakref.ref(segments)
+    del segments
+    gc.collect()
+    assert there() is None
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_bin_that_comes_back_gets_its_home_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    rows = 1 << 14
+    table = DenseTable(4, {"n": "i8"}, 4 * rows)
+    keys = np.arange(4 * rows, dtype=np.uint64)
+    table["n"][table.rows(keys)] = keys
+    homes = table.meta[:, kernels.FIRST].tolist()
+    left = table.segments.contents(1).copy()
+    for bin in (1, 2):
+        table.segments.clear(bin)
+        table.departed(bin)
+    for bin in (2, 1):
+        assert table.come(bin, (rows, rows, 0, 0), left)
+        table.arrived(bin)
+    assert table.meta[:, kernels.FIRST].tolist() == homes
+    assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
+    table.segments.clear(1)
+    table.departed(1)
+    table.segments.let_go()
+    assert table.come(1, (rows, rows, 0, 0), left)
+    table.arrived(1)
+    assert int(table.meta[1, kernels.FIRST]) not in homes, "its pages went back: there are others that were touched"
+    assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
