@@ -489,6 +489,27 @@ def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> No
     release(words, ctl, stride, first, room)
 
 
+_madvise: Any = types.ExternalFunction("madvise", types.intc(types.intp, types.uintp, types.intc))
+_DONTNEED = 4  # on Linux
+
+
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64, int64)", cache=True)
+def take_all_back(words: Any, meta: Any, ctl: Any, stride: Any, homes: Any, page: Any) -> Any:
+    """If no bin is here: takes everything back that was ever given out, but for the homes, which have zeros then, and
+    returns all pages to the system; how many bytes that were, else 0. One call, during which nobody makes a bin."""
+    rows = USED if ctl[DEEP] else ROOM  # where bins share segments these stay when their last row has left
+    for bin in range(meta.shape[0]):
+        if meta[bin, rows]:
+            return 0
+    size = (ctl[GIVEN] * stride * 8 + page - 1) // page * page
+    if size == 0 or _madvise(words.ctypes.data, np.uint64(size), np.int32(_DONTNEED)):
+        return 0
+    meta[:, :RECORDS] = 0
+    ctl[FREE:] = 0
+    ctl[GIVEN] = homes
+    return size
+
+
 @njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])", cache=True)
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.

@@ -24,6 +24,7 @@ RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, an
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
 _LARGE = 1 << 16  # bytes from which on pages are given back
+_MUCH = 1 << 20  # bytes that were given out, for it to matter whether they are given back
 _HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
 
 
@@ -137,7 +138,7 @@ class Segments:
         self.deep = 0  # 2^deep bins share a segment
         self._homes = 0  # the first so many rows are homes: places that belong to one bin each
         self._kept: dict[int, int] = {}  # of bins that have left their homes, if these are small: where they are
-        self._warm = Warm(self._let_go)  # what bins left behind, if it is large
+        self._warm = Warm(self._let_go, self._settle)  # what bins left behind, if it is large
         self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
 
     def contents(self, bin: int) -> Array:
@@ -209,6 +210,12 @@ class Segments:
             kernels.release_rows(self.words, self.ctl, self.stride, first, room)
         if self.packed:
             self.meta[bin, kernels.RECORDS] = 0
+        self.watch()
+
+    def watch(self) -> None:
+        """A bin has left. If all have, memory returns to the system in a while, also what their segments outgrew."""
+        if int(self.ctl[kernels.GIVEN]) * self.stride * 8 >= _MUCH:
+            self._warm.watch()
 
     def make(self, bin: int, room: int, used: int) -> None:
         """Makes a segment for a bin that has none, for the caller to fill."""
@@ -216,14 +223,15 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if kernels.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
-        if first is None and (cold := self._cold.get(room)):
-            first = cold.pop()
-        if first is None:
-            first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
-            if first < 0:
-                raise self.full()
-        self.meta[bin, : kernels.RECORDS] = (first, room, used)
+        with self._warm.lock:
+            first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
+            if first is None and (cold := self._cold.get(room)):
+                first = cold.pop()
+            if first is None:
+                first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
+                if first < 0:
+                    raise self.full()
+            self.meta[bin, : kernels.RECORDS] = (first, room, used)
 
     def full(self) -> OutOfMemory:
         """What to raise when kernels say FULL."""
@@ -247,6 +255,13 @@ class Segments:
             kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
         else:
             self._cold.setdefault(place.room, []).append(place.first)
+
+    def _settle(self) -> None:
+        """Nothing has left for a while, and nothing is kept: if no bin is here either, no memory need be."""
+        if sys.platform != "linux":
+            return
+        if kernels.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
+            self._cold.clear()
 
     @property
     def sizes(self) -> Array:

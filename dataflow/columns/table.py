@@ -136,6 +136,7 @@ class HashTable(Table):
                 offset += taken
             else:
                 place = 0  # others have closed gaps or made the segment grow meanwhile: some are further to the front
+        self.segments.watch()
 
     def come(self, bin: int, head: Head, words: Array) -> bool:
         if not self.segments.deep:

@@ -3,7 +3,8 @@
 Where a bin arrives, memory that was never touched is as slow as `ahead` says, and so is memory that was given back: the
 system may have handed it to its host meanwhile. So what bins leave behind is kept for `SECONDS`, as allocators do, but
 no more than `MOST` of it: on a host where all workers run together the same state would otherwise be there twice. Then
-it is let go, place by place, by a thread that lives as long as there is anything to let go.
+it is let go, place by place, by a thread that lives as long as there is anything to let go. When nothing is kept, and
+nothing has left for as long, the array is asked to see whether it is empty altogether.
 """
 
 from __future__ import annotations
@@ -30,21 +31,34 @@ class Place(NamedTuple):
 
 
 class Warm:
-    """The places of one array. `let_go` is a method of the array: it is called with a place that nobody will take, in
-    the thread or by `clear`, and must not be called for one that is taken."""
+    """The places of one array, of which two methods are called, with the lock, by the thread or by `clear`: `let_go`
+    with a place that nobody will take, and `settle` when nothing has left for a while and nothing is kept.
 
-    def __init__(self, let_go: Callable[[Place], None]) -> None:
-        self._let_go = weakref.WeakMethod(let_go)
-        self._lock = threading.Lock()
+    `lock`: whoever takes a place, from here or elsewhere, must hold it until the array knows whose it is.
+    """
+
+    def __init__(self, let_go: Callable[[Place], None], settle: Callable[[], None]) -> None:
+        self._let_go, self._settle = weakref.WeakMethod(let_go), weakref.WeakMethod(settle)
+        self.lock = threading.RLock()
+        self._left = 0.0  # when something left last
         self._since: dict[Place, float] = {}  # in the order in which they came
         self._free: dict[int, dict[Place, None]] = {}  # by room, in that order, those that any bin may have
         self._own: dict[int, Place] = {}  # by bin, those that are its own
         self._size = 0  # invariant: the sum of all sizes, at most MOST
         self._thread: threading.Thread | None = None  # invariant: there is one while anything is kept
 
+    def watch(self) -> None:
+        """Something has left."""
+        with self.lock:
+            self._left = time.monotonic()
+            if self._thread is None:
+                here = weakref.ref(self)
+                self._thread = threading.Thread(target=_watch, args=(here,), name="memory kept", daemon=True)
+                self._thread.start()
+
     def keep(self, place: Place) -> bool:
         """Keeps a place; whether there is room for it."""
-        with self._lock:
+        with self.lock:
             if place in self._since:  # a bin was made anew at its home, and has left it again
                 self._remove(place)
             if self._size + place.size > MOST:
@@ -55,15 +69,12 @@ class Warm:
                 self._free.setdefault(place.room, {})[place] = None
             else:
                 self._own[place.bin] = place
-            if self._thread is None:
-                here = weakref.ref(self)
-                self._thread = threading.Thread(target=_watch, args=(here,), name="memory kept", daemon=True)
-                self._thread.start()
+            self.watch()
         return True
 
     def take(self, room: int, bin: int) -> int | None:
         """A place for a bin: its own, or one that was left last; None if there is none."""
-        with self._lock:
+        with self.lock:
             place = self._own.get(bin)
             if place is None and (free := self._free.get(room)):
                 place = next(reversed(free))
@@ -76,6 +87,8 @@ class Warm:
         """Lets everything go now."""
         while self._let_one_go(float("inf")):
             pass
+        with self.lock:
+            self._ask()
 
     def _remove(self, place: Place) -> None:
         del self._since[place]
@@ -87,27 +100,34 @@ class Warm:
 
     def _let_one_go(self, now: float) -> bool:
         """Lets the oldest place go if its time is over; whether it was."""
-        with self._lock:
+        with self.lock:
             place, since = next(iter(self._since.items()), (None, 0.0))
             if place is None or since + SECONDS > now:
                 return False
             self._remove(place)
-        let_go = self._let_go()
-        if let_go is not None:
-            let_go(place)
+            let_go = self._let_go()
+            if let_go is not None:
+                let_go(place)
         return True
 
-    def _is_over(self) -> bool:
+    def _ask(self) -> None:
+        settle = self._settle()
+        if settle is not None:
+            settle()
+
+    def _is_over(self, now: float) -> bool:
         """Whether the thread has nothing more to do; if so it ends, and another will begin when there is."""
-        with self._lock:
-            if not self._since:
+        with self.lock:
+            over = not self._since and self._left + SECONDS <= now
+            if over:
+                self._ask()
                 self._thread = None
-            return not self._since
+            return over
 
 
 def _watch(kept: weakref.ref[Warm]) -> None:
     """The thread. It keeps nobody alive: an array that is gone needs it no more."""
-    while (warm := kept()) is not None and not warm._is_over():
+    while (warm := kept()) is not None and not warm._is_over(time.monotonic()):
         went = warm._let_one_go(time.monotonic())
         del warm
         time.sleep(_BREATH if went else _NAP)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dataflow.columns import kernels, warm
+from dataflow.columns.batch import Array
 from dataflow.columns.segments import Segments
-from dataflow.columns.table import DenseTable
+from dataflow.columns.table import Dense, DenseTable, Table, make_table
 from dataflow.columns.warm import Place, Warm
+from dataflow.harness.memory import resident
 
 
 class Owner:
@@ -21,11 +25,15 @@ class Owner:
 
     def __init__(self) -> None:
         self.gone: list[Place] = []
+        self.settled = 0
         self.some = threading.Event()
 
     def let_go(self, place: Place) -> None:
         self.gone.append(place)
         self.some.set()
+
+    def settle(self) -> None:
+        self.settled += 1
 
 
 def threads() -> set[threading.Thread]:
@@ -37,7 +45,7 @@ def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(warm, "SECONDS", 3600.0)
     for seed in range(200):
         chance, owner = Random(seed), Owner()
-        places, kept = Warm(owner.let_go), list[Place]()
+        places, kept = Warm(owner.let_go, owner.settle), list[Place]()
         for first in range(60):
             if chance.random() < 0.5:
                 room = chance.choice([4, 8])
@@ -59,13 +67,14 @@ def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.Monke
         assert owner.gone == []
         places.clear()
         assert owner.gone == kept, "the oldest first"
+        assert owner.settled == 1
         assert places.take(4, 1000) is None
 
 
 def test_what_nobody_takes_is_let_go_by_a_thread_that_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "SECONDS", 0.0)
     owner, others = Owner(), threads()
-    places = Warm(owner.let_go)
+    places = Warm(owner.let_go, owner.settle)
     for first in range(3):  # and another thread begins
         assert places.keep(Place(first, 4, 8, None))
         assert owner.some.wait(60)
@@ -73,6 +82,7 @@ def test_what_nobody_takes_is_let_go_by_a_thread_that_then_ends(monkeypatch: pyt
         for thread in threads() - others:
             thread.join(60)
         assert owner.gone == [Place(n, 4, 8, None) for n in range(first + 1)]
+        assert owner.settled == first + 1
 
 
 def test_nobody_is_kept_alive_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,3 +122,64 @@ def test_a_bin_that_comes_back_gets_its_home_and_nobody_else_does(monkeypatch: p
     table.arrived(1)
     assert int(table.meta[1, kernels.FIRST]) not in homes, "its pages went back: there are others that were touched"
     assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
+
+
+def fill(table: Table, keys: Array) -> None:
+    rows = table.rows(keys)
+    table["n"][rows] += keys.astype(np.int64)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("bins", [8, 1 << 16])
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is given back with madvise")
+def test_a_table_that_every_bin_has_left_has_no_memory_and_can_be_used_again(bins: int, dense: bool) -> None:
+    """Not even that of segments that were outgrown: there are 32 MiB of dense rows, and 64 MiB of hashed ones, with five
+    times the room. With 2^16 bins hashed ones share segments. Python needs some MiB to know of so many."""
+    count = 1 << 22
+    table = make_table(bins, {"n": "i8"}, Dense(count) if dense else None)
+    keys = np.arange(count, dtype=np.uint64)
+    gc.collect()  # tables of others
+    for round in range(3):
+        for part in np.array_split(keys, 16):  # it grows
+            fill(table, part)
+        full = resident()
+        if round == 2:  # one bin stays, and so does what it has
+            stays = table.bins_of(keys[:1])[0]
+        for bin in range(bins):
+            if round < 2 or bin != stays:
+                for _ in table.leave(bin, 1 << 17):
+                    pass
+                table.departed(bin)
+        table.segments.let_go()
+        given_back = full - resident()
+        assert given_back > (24 << 20 if dense else 160 << 20) or round == 2
+    found, rows = table.scan()
+    mine = keys[table.bins_of(keys) == stays]
+    assert np.array_equal(np.sort(found), mine)
+    assert np.array_equal(np.sort(table["n"][rows]), mine.astype(np.int64))
+
+
+def test_a_bin_that_is_being_made_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread asks at the worst moment: between finding a place and saying whose it is."""
+    segments = Segments(4, 1)
+    segments.make(0, 1 << 18, 1 << 18)
+    segments.clear(0)
+    asked: list[threading.Thread] = []
+
+    def and_then(*args: Any) -> int:
+        first = int(original(*args))
+        asked.append(threading.Thread(target=segments.let_go))
+        asked[0].start()
+        asked[0].join(0.05)  # it waits for us
+        assert asked[0].is_alive()
+        return first
+
+    original = kernels.allocate_rows
+    monkeypatch.setattr(kernels, "allocate_rows", and_then)
+    segments.make(1, 1 << 19, 1 << 19)
+    segments.contents(1)[:] = 5
+    asked[0].join(60)
+    monkeypatch.setattr(kernels, "allocate_rows", original)
+    segments.make(2, 1 << 19, 1 << 19)
+    segments.contents(2)[:] = 6
+    assert (segments.contents(1) == 5).all()
