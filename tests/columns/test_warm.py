@@ -133,7 +133,7 @@ def fill(table: Table, keys: Array) -> None:
 @pytest.mark.parametrize("bins", [8, 1 << 16])
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is given back with madvise")
 def test_a_table_that_every_bin_has_left_has_no_memory_and_can_be_used_again(bins: int, dense: bool) -> None:
-    """Not even that of segments that were outgrown: there are 32 MiB of dense rows, and 64 MiB of hashed ones, with five
+    """Not even that of segments that were outgrown: there are 32 MiB of dense rows, 64 MiB of hashed ones with five
     times the room. With 2^16 bins hashed ones share segments. Python needs some MiB to know of so many."""
     count = 1 << 22
     table = make_table(bins, {"n": "i8"}, Dense(count) if dense else None)
