@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
 
 Numbers = NDArray[np.int64]
@@ -109,6 +110,10 @@ class Reporter:
         counter: Any,
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
+        if interval is not None and not (isinstance(interval, int | float) and 0 <= interval < float("inf")):
+            raise ConstructionError(
+                f"{context.name}: interval is {interval!r}; it is a number of seconds from 0 on, or None for no reports"
+            )
         self._heavy = heavy
         self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
