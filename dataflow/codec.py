@@ -215,7 +215,14 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 def safe_dtype(name: Any) -> np.dtype[Any]:
     """The dtype of that name, if it is one that `dtype_name` could have written."""
-    if type(name) is not str or not _DTYPE.fullmatch(name):
+    if type(name) is not str:
+        raise ValueError(f"{_brief(name)} is not a dtype for data")
+    return _dtype(name)
+
+
+@functools.lru_cache(256)  # one is looked up for each column that is received
+def _dtype(name: str) -> np.dtype[Any]:
+    if not _DTYPE.fullmatch(name):
         raise ValueError(f"{_brief(name)} is not a dtype for data")
     return np.dtype(name)
 

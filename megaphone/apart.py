@@ -70,6 +70,32 @@ class Divided:
         ours = [[batch for batch in parts if MARK not in batch] for parts in batches]
         return [out for store, own in ((self.home, ours), (self.apart, theirs)) for out in _run(store, time, own)]
 
+    def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Applies the batches of a time. See `Keyed`."""
+        if any(MARK in batch for parts in batches for batch in parts):  # the first keys that live apart
+            return self.run(time, batches)
+        return list(self.home.receive(time, batches))
+
+    @property
+    def fires_together(self) -> bool:
+        """Whether `fire` may be used: not while some keys live apart."""
+        return self._apart is None and bool(self.home.fires_together)
+
+    @property
+    def takes_together(self) -> bool:
+        """Whether `run_all` may be used."""
+        return self._apart is None and bool(self.home.takes_together)
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        """Applies what was post-dated to times up to one. See `Keyed`."""
+        return list(self.home.fire(until))
+
+    def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
+        """Applies the records of several times. See `Keyed`."""
+        if MARK not in batch:
+            return list(self.home.run_all(times, lengths, batch))
+        return list(self.apart.run_all(times, lengths, _unmarked(batch)))  # the first keys that live apart
+
 
 def _run(store: Any, time: int, batches: list[list[Columns]]) -> list[Columns]:
     due = store.least_pending is not None and store.least_pending <= time

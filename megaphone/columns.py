@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
@@ -11,17 +12,18 @@ import numpy as np
 
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.columns.batch import Array
 from dataflow.columns.batches import KeyedBatches
 from dataflow.columns.fold import Fold
 from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
+from dataflow.columns.host import Host
 from dataflow.columns.joining import KeyedJoin
 from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.scatter import split
-from dataflow.columns.stateful import Host
 from dataflow.columns.table import Dense, DenseTable
-from dataflow.lowlevel import Context, InputPort, MessageCapability
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.order import Time
 from megaphone.apart import MARK, Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
@@ -36,6 +38,44 @@ from megaphone.statistics import Reporter
 
 PIECE = 1 << 17  # words of a bin in one message: a megabyte
 KEY_PIECE = PIECE  # the same of single keys
+FEW = 1 << 12  # records: batches of fewer are routed together, since each costs as much as many records
+
+
+class Gathered:
+    """Small batches of one input, of several times, that are routed together."""
+
+    def __init__(self, peers: int) -> None:
+        self.times: list[Time] = []
+        self.batches: list[Columns] = []
+        self._table: Any = None  # the configuration at all of these times
+        self._capability: Capability | None = None  # at the least of them, which is the first
+        self._rows = 0
+        self._most = (1 << 16) // peers  # batches: what goes to whom is numbered in 16 bits
+
+    def has_room(self, time: Time, table: Any, batch: Columns) -> bool:
+        """Whether a batch can be added to those that are here."""
+        if not self.batches:
+            return True
+        few = self._rows + len(batch) <= FEW and len(self.batches) < self._most
+        return few and table is self._table and time >= self.times[0] and Columns.alike([self.batches[0], batch])
+
+    def add(self, capability: Any, time: Time, table: Any, batch: Columns, output: OutputPort) -> None:
+        """Keeps a batch, for which there is room."""
+        if self._capability is None:
+            own = isinstance(capability, Capability)
+            self._capability = capability.clone() if own else capability.retain(output.number)
+        self._table = table
+        self._rows += len(batch)
+        self.times.append(time)
+        self.batches.append(batch)
+
+    @contextmanager
+    def taken(self) -> Iterator[Capability]:
+        """The right to send all of them; when that is done there is none any more."""
+        assert self._capability is not None
+        with self._capability as capability:
+            yield capability
+        self.times, self.batches, self._capability, self._rows = [], [], None, 0
 
 
 class ColumnRouter(Router):
@@ -48,6 +88,7 @@ class ColumnRouter(Router):
         table = shared.bins.table
         super().__init__(context, shared, initial, len(wanted), keys)
         self._wanted = wanted
+        self._gathered = [Gathered(context.peers) for _ in wanted]
         self._dense = table.dense
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
@@ -58,11 +99,33 @@ class ColumnRouter(Router):
     def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
         overrides = self._configurations.overrides_at(time)
         if overrides is None:
-            super().give(capability, time, port, batch)
+            gathered = self._gathered[port]
+            if self._peers > 1 and len(batch) < FEW and (gathered.batches or self._data[port].queue):
+                table = self._configurations.at(time)
+                columns = self._select(port, batch)
+                if not gathered.has_room(time, table, columns):
+                    self.give_rest(port)
+                gathered.add(capability, time, table, columns, self._records[port])
+            else:
+                super().give(capability, time, port, batch)
             return
         for parts in self._divide(time, port, self._select(port, batch), overrides):
             if len(parts):
                 self._records[port].give(capability, parts)
+
+    def give_rest(self, port: int) -> None:
+        """Routes what was gathered, all of it at once, and sends each part at its own time."""
+        gathered = self._gathered[port]
+        if gathered.batches:
+            peers, times = self._peers, gathered.times
+            columns = Columns.concat(gathered.batches)
+            to = self._owners_of(times[0], port, columns)
+            firsts = np.arange(0, len(times) * peers, peers, dtype=np.uint16)
+            to += np.repeat(firsts, [len(batch) for batch in gathered.batches])
+            parts = split(columns, to, len(times) * peers)
+            with gathered.taken() as capability:
+                for number, time in enumerate(times):
+                    self._records[port].give(capability, Parts(parts[number * peers : (number + 1) * peers]), at=time)
 
     def _select(self, port: int, batch: Any) -> Columns:
         wanted = self._wanted[port]
@@ -82,14 +145,19 @@ class ColumnRouter(Router):
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
     def route(self, time: Time, port: int, batch: Any) -> Parts:
-        wanted, columns = self._wanted[port], self._select(port, batch)
+        columns = self._select(port, batch)
         if self._peers == 1:
             return Parts([columns])
-        keys = as_words(columns[wanted[0]], wanted[0])
+        return Parts(split(columns, self._owners_of(time, port, columns), self._peers))
+
+    def _owners_of(self, time: Time, port: int, columns: Columns) -> Array:
+        """To whom each record goes."""
+        name = self._wanted[port][0]
+        keys = as_words(columns[name], name)
         to = np.empty(len(keys), np.uint16)
         owners = self._owners_at(time)
         self._find(keys, self._by, owners.words, owners.width, to)
-        return Parts(split(columns, to, self._peers))
+        return to
 
     def _owners_at(self, time: Time) -> Owners:
         table = self._configurations.at(time)
@@ -144,7 +212,8 @@ class ColumnHost(Host):
 
     def step(self) -> None:
         """State first."""
-        self._install_arrivals()
+        if self._arrivals.queue:
+            self._install_arrivals()
         self._install_returning()
         super().step()
         self._reporter.end()
@@ -178,12 +247,34 @@ class ColumnHost(Host):
     def apply(self, time: Time, batches: list[list[Columns]]) -> list[Columns]:
         if self._heavy is not None:
             self._heavy.watch(batches)
+        with self._observed(batches):
+            results = super().apply(time, batches)
+        least = self._keyed.least_pending
+        if least is None or least > time:  # else what was post-dated to it comes next
+            self._reporter.report(time)
+        return results
+
+    def apply_all(self, times: list[Time], lengths: list[int], batch: Columns) -> list[list[Columns]]:
+        if self._heavy is not None:
+            self._heavy.watch([[batch]])
+        with self._observed([[batch]]):
+            results = super().apply_all(times, lengths, batch)
+        self._reporter.report(times[-1], since=times[0])
+        return results
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        with self._observed([]):
+            results = super().fire(until)
+        self._reporter.report(results[-1][0], since=results[0][0])
+        return results
+
+    @contextmanager
+    def _observed(self, batches: list[list[Columns]]) -> Iterator[None]:
+        """Notes how long it takes to apply records, and how many of them are of keys that live apart."""
         began = perf_counter_ns()
-        results = super().apply(time, batches)
+        yield
         apart = sum(len(batch) for parts in batches for batch in parts if MARK in batch)
         self._reporter.spent(perf_counter_ns() - began, apart)
-        self._reporter.report(time)
-        return results
 
     def _told(self) -> tuple[Any, ...]:
         if self._heavy is None:

@@ -115,6 +115,11 @@ class Configurations:
         return last
 
     @property
+    def settled(self) -> bool:
+        """Whether there is one configuration, and none to come that has been heard of."""
+        return not self._pending and len(self._tables) == 1
+
+    @property
     def size(self) -> int:
         """How many configurations are kept."""
         return len(self._tables)

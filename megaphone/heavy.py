@@ -8,6 +8,7 @@ key with a share p of a batch is seen p * SAMPLE times, give or take the square 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class HeavyKeys:
         self._sketch = SpaceSaving(CAPACITY)
         self._sketch.update(np.zeros(1, np.uint64), np.ones(1))  # compiles now rather than under load
         self._sketch.clear()
-        self._chance = np.random.default_rng(0)
+        self._chance = Random(0)
         self._waiting = np.empty(WAITING, np.uint64)
         self._weights = np.empty(WAITING)  # for how many records each stands
         self._waits = 0  # how many of them
@@ -43,7 +44,7 @@ class HeavyKeys:
                 words = as_words(batch[name], name)
                 stride = -(-len(words) // SAMPLE)
                 if stride > 1:
-                    words = words[int(self._chance.integers(stride)) :: stride]
+                    words = words[self._chance.randrange(stride) :: stride]
                 self._put_off(words, stride)
 
     def _put_off(self, words: Array, weight: int) -> None:

@@ -101,11 +101,19 @@ class Router(ABC):
 
     def step(self) -> None:
         """Control and state come before data."""
+        if self._has_nothing_to_do():
+            return
         self._accept_updates()
         self._install_final_configurations()
         self._start_due_migrations()
         self._route_certain_records()
         self._retire_configurations()
+
+    def _has_nothing_to_do(self) -> bool:
+        """Whether only a frontier has moved, for which nothing waits: most steps of an epoch."""
+        if self._control.queue or self._due or self._uncertain or not self._configurations.settled:
+            return False
+        return not any(port.queue for port in self._data)
 
     def _accept_updates(self) -> None:
         for message, updates in self._control:
@@ -159,16 +167,22 @@ class Router(ABC):
                     self._keep_back(message, port, batch)
                 else:
                     self.give(message, message.time, port, batch)
+            self.give_rest(port)
         for time in sorted(self._uncertain):
             if self._control.could_see(time):
                 break
             for capability, port, batch in self._uncertain.pop(time):
                 self.give(capability, time, port, batch)
                 capability.drop()
+        for port in range(len(self._data)):
+            self.give_rest(port)
 
     def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
-        """Sends a batch on its way."""
+        """Sends a batch on its way, at once or with the rest."""
         self._records[port].give(capability, self.route(time, port, batch))
+
+    def give_rest(self, port: int) -> None:  # noqa: B027  # most have no rest
+        """Sends what `give` has not sent yet. For routers that put batches together."""
 
     def _keep_back(self, message: Any, port: int, batch: Any) -> None:
         kept = self._uncertain.setdefault(message.time, [])

@@ -144,10 +144,11 @@ class Reporter:
         self._spent += nanoseconds
         self._apart += apart
 
-    def report(self, time: int | None = None) -> None:
-        """Everything at the time at hand has been applied: the moment for a report that is due."""
+    def report(self, time: int | None = None, since: int | None = None) -> None:
+        """Everything at the time at hand, and at those `since` another, has been applied: the moment for a report that
+        is due."""
         if self._last is None and time is not None:
-            self._last = time - 1
+            self._last = (time if since is None else since) - 1
         if self._capability is not None:
             if self._telling is None:
                 self._telling = self._parts(time)

@@ -13,6 +13,7 @@ from dataflow.columns import arrow
 Array: TypeAlias = NDArray[Any]
 Column: TypeAlias = Any
 """A numpy array of one dimension, or an Arrow array."""
+_NUMPY = {np.ndarray}
 
 
 class Columns:
@@ -136,6 +137,22 @@ class Columns:
             plain = all(type(part) is np.ndarray and part.dtype is column.dtype for part in parts)
             columns[name] = np.concatenate(parts) if plain else arrow.join(name, parts)  # most are of one kind
         return Columns.trusted(columns, sum(map(len, batches)))
+
+    @staticmethod
+    def alike(batches: Sequence[Columns]) -> bool:
+        """Whether batches have the same columns, all of them numpy's and of the same types: to put them together then
+        changes nothing about any."""
+        kinds = None
+        for batch in batches:
+            columns = batch._columns
+            if set(map(type, columns.values())) - _NUMPY:
+                return False
+            mine = [*columns, *(column.dtype for column in columns.values())]
+            if kinds is None:
+                kinds = mine
+            elif mine != kinds:
+                return False
+        return True
 
     # Given back
 

@@ -58,6 +58,8 @@ class BatchNotificator:
 class KeyedBatches(WithPending):
     """The state of an operator whose fold is a function of batches. See `Keyed` for what hosts expect."""
 
+    fires_together = takes_together = False
+
     def __init__(
         self,
         name: str,

@@ -77,6 +77,12 @@ class Fold:
         """What the function is called."""
         return getattr(self.function, "__qualname__", repr(self.function)).rsplit(".", 1)[-1]
 
+    @property
+    def is_one_for_one(self) -> bool:
+        """Whether each record gives one row, whatever the time: then those of several times can be applied at once."""
+        gives_one = self.returns != "nothing" and not self.optional and self.create
+        return gives_one and "time" not in self.parameters and "later" not in self.parameters
+
     def __call__(self, *args: Any) -> Any:
         """The function itself, for tests."""
         return self.function(*args)

@@ -56,6 +56,7 @@ class Pool(Part):
 class KeyedJoin:
     """The state of a join on one worker. See `Keyed` for what hosts expect."""
 
+    fires_together = takes_together = False
     pending = None
     least_pending = None
 

@@ -5,7 +5,8 @@ Native operators and Megaphone's S are two hosts of this: it knows nothing of wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,14 +65,55 @@ class Keyed(WithPending):
             self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
         self.output = tuple(folds[0].output)
         self.counts_once = False  # whether bins count records when they come only, and not again when they are due
+        # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
+        self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
+        self.takes_together = self.pending is None and len(sides) == 1
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
-        for part in self.movable:
-            part.segments.stay_ahead()
-        results = [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+        results = self.receive(time, batches)
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results
+
+    def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+        """Applies the batches of a time, those of each input in turn."""
+        self._stay_ahead()
+        return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+
+    def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
+        """Applies the records of several times, one after the other, so many of each: what comes out at each. They are
+        made ready for it together, which costs about as much for the few of one time."""
+        self._stay_ahead()
+        order = self.sides[0].order
+        if order:
+            numbers = np.repeat(np.arange(len(times)), lengths)
+            batch = batch.take(np.lexsort([*(batch[name] for name in reversed(order)), numbers]))
+        return self._run_parts(self._drivers[0], times, np.cumsum(lengths), *self._columns(0, batch))
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
+        comes out at each."""
+        assert self.pending is not None and self._due is not None
+        self._stay_ahead()
+        dates, keys, values = self.pending.due_first(until)
+        ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
+        times: list[int] = dates[ends - 1].tolist()
+        with self._counted_before(keys):
+            return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
+
+    def _run_parts(
+        self, driver: Driver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
+    ) -> list[list[Columns]]:
+        bounds = [0, *ends.tolist()]
+        parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
+        if not driver.fold.is_one_for_one:
+            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
+        (out,) = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+        return [[out.slice(a, b)] for _, a, b in parts]
+
+    def _stay_ahead(self) -> None:
+        for part in self.movable:
+            part.segments.stay_ahead()
 
     def _receive(self, port: int, time: int, batches: list[Columns]) -> list[Columns]:
         order = self.sides[port].order
@@ -83,22 +125,31 @@ class Keyed(WithPending):
         return [out for batch in batches for out in self._apply(port, time, batch)]
 
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
-        side, driver = self.sides[port], self._drivers[port]
-        keys = as_words(batch[side.key], side.key)
-        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, driver.kinds, strict=True)]
-        return self._run(driver, time, keys, values)
+        return self._run(self._drivers[port], time, *self._columns(port, batch))
+
+    def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
+        """The keys of a batch and its values, as the fold's driver wants them."""
+        side, kinds = self.sides[port], self._drivers[port].kinds
+        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, kinds, strict=True)]
+        return as_words(batch[side.key], side.key), values
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
         assert self.pending is not None and self._due is not None
         keys, values = self.pending.due(time)
-        if not self.counts_once:
+        with self._counted_before(keys):
             return self._run(self._due, time, keys, values)
+
+    @contextmanager
+    def _counted_before(self, keys: Array) -> Iterator[None]:
+        """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
+        if not self.counts_once:
+            yield
+            return
         bins = self.table.bins_of(keys)
         counted = self.table.meta[bins, kernels.RECORDS]
-        results = self._run(self._due, time, keys, values)
+        yield
         self.table.meta[bins, kernels.RECORDS] = counted
-        return results
 
     @property
     def movable(self) -> list[Any]:
@@ -110,7 +161,14 @@ class Keyed(WithPending):
         """The least time to which a record was post-dated."""
         return None if self.pending is None else self.pending.least
 
-    def _run(self, driver: Driver, time: int, keys: Array, values: list[Array]) -> list[Columns]:
+    def _run(
+        self,
+        driver: Driver,
+        time: int,
+        keys: Array,
+        values: list[Array],
+        time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
+    ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
             self.table.check(keys)
         try:
@@ -119,7 +177,8 @@ class Keyed(WithPending):
             at = int(self.table.ctl[kernels.AT])
             if at < len(keys):
                 bin = int(self.table.bins_of(keys[at : at + 1])[0])
-                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {time!r}")
+                when = time if time_of is None else time_of(at)
+                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {when!r}")
             raise
         if later.size:
             self._postpone(driver, time, later)

@@ -40,14 +40,31 @@ class Pending(Part):
 
     def due(self, time: int) -> tuple[Array, list[Array]]:
         """Takes out what is due by a time: keys, and the values of each column. In the order of times."""
-        segments, chunks = self.segments, []
-        while (least := self.least) is not None and least <= time:
-            out = np.empty(_CHUNK * self.stride, np.uint64)
-            taken = heaps.pop_due(segments.words, segments.meta, self.stride, self.tree, time, out)
-            chunks.append(out[: taken * self.stride].reshape(-1, self.stride))
-        table = np.concatenate(chunks) if chunks else np.empty((0, self.stride), np.uint64)
-        values = [np.ascontiguousarray(table[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
-        return np.ascontiguousarray(table[:, 1]), values
+        return self._columns(self._take(time))
+
+    def due_first(self, until: int) -> tuple[Array, Array, list[Array]]:
+        """Takes out what is due by a time, or the first of it if that is much, but all of any one time: times, keys,
+        and the values of each column. In the order of times."""
+        rows = self._take_chunk(until)
+        if len(rows) == _CHUNK:
+            rows = np.concatenate([rows, self._take(int(rows[-1, 0].view(np.int64)))])
+        return np.ascontiguousarray(rows[:, 0]).view(np.int64), *self._columns(rows)
+
+    def _take(self, time: int) -> Array:
+        chunks = [self._take_chunk(time)]
+        while len(chunks[-1]) == _CHUNK:
+            chunks.append(self._take_chunk(time))
+        return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+
+    def _take_chunk(self, time: int) -> Array:
+        segments = self.segments
+        out = np.empty((_CHUNK, self.stride), np.uint64)
+        taken = heaps.pop_due(segments.words, segments.meta, self.stride, self.tree, time, out.reshape(-1))
+        return out[:taken]
+
+    def _columns(self, rows: Array) -> tuple[Array, list[Array]]:
+        values = [np.ascontiguousarray(rows[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
+        return np.ascontiguousarray(rows[:, 1]), values
 
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""
