@@ -73,6 +73,10 @@ class WorkerFailed(DataflowError):
         self.worker = worker
 
 
+class TooManyWorkers(DataflowError):
+    """More workers than this host's limit of open files allows; none was started."""
+
+
 class PeerLost(DataflowError):
     """The connection to another worker ended before the computation did."""
 

@@ -66,7 +66,10 @@ def check_update(update: Any, bins: int, peers: int) -> Update:
         return Assign(tuple(_all_within(update.workers, peers, "worker").tolist()))
     if isinstance(update, Pin | Unpin | Pins):
         return check_pins(update, peers)
-    raise ControlError(f"{update!r} is not a configuration update: send Move(bin, worker) or Assign(workers)")
+    raise ControlError(
+        f"{_brief(update)} is not a configuration update: send Move(bin, worker), Moves(bins, workers) or "
+        "Assign(workers) for bins, or Pin(key, worker), Unpin(key) or Pins(keys, workers) for single keys"
+    )
 
 
 def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:
@@ -119,7 +122,10 @@ def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
 
 def parse_line(line: str, number: int) -> tuple[int, Update]:
     """The update of a line, whose number is for errors."""
-    form = 'lines look like {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1]}'
+    form = (
+        'lines look like {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1]}, or, for a single key, '
+        '{"time": 5, "key": 70, "worker": 1}'
+    )
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -133,7 +139,7 @@ def parse_line(line: str, number: int) -> tuple[int, Update]:
     if set(entry) == {"time", "key", "worker"}:
         key, worker = _key(entry["key"]), entry["worker"]
         return entry["time"], Unpin(key) if worker is None else Pin(key, worker)
-    raise ControlError(f"line {number} is neither a move nor a map; {form}")
+    raise ControlError(f"line {number} is neither a move nor a map nor a pin; {form}")
 
 
 def _key(value: Any) -> Any:

@@ -40,6 +40,8 @@ def _checked_line(line: str, number: int, path: str | Path, bins: int, workers: 
     except ControlError as error:
         raise ControlError(f"{path}: {error}") from None
     try:
+        if time < 0:
+            raise ControlError("the first time is 0")
         return time, check_update(update, bins, workers)
     except ControlError as error:
         raise ControlError(f"{path}: line {number}, at time {time}: {error}") from None

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
 
 Numbers = NDArray[np.int64]
@@ -93,6 +94,13 @@ class Statistics:
             self.history.append(load)
 
 
+def _check_interval(interval: Any, name: str) -> None:
+    if interval is not None and not (isinstance(interval, int | float) and 0 <= interval < float("inf")):
+        raise ConstructionError(
+            f"{name}: interval is {interval!r}; it is a number of seconds from 0 on, or None for no reports"
+        )
+
+
 class Reporter:
     """Says once per interval what a worker's S has counted. `counter` gives the records so far, by bin, and what tells
     the bytes of bins from one number up to another; `heavy` the keys, records and errors of heavy keys.
@@ -109,6 +117,7 @@ class Reporter:
         counter: Any,
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
+        _check_interval(interval, context.name)
         self._heavy = heavy
         self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told

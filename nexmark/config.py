@@ -62,7 +62,7 @@ class Config:
         _check_range("active_people", self.active_people, 1, _LARGEST)
         if not (math.isfinite(self.rate) and self.rate > 0):
             raise ValueError(f"rate is {self.rate}; it must be a number of events per second above 0")
-        if self.horizon_events * self.delay >= _END_OF_TIME / 4:
+        if max(1, self.horizon_events) * self.delay >= _END_OF_TIME / 4:
             raise ValueError(
                 f"at {self.rate} events per second, {self.in_flight} auctions in flight would stay open for decades; "
                 "raise rate or lower in_flight"

@@ -67,6 +67,7 @@ class Result:
     cpu: float  # seconds of this process, of the run itself
     peak: int  # bytes of memory
     kept: list[Any]  # rows, if they were to be kept
+    last: int = -1  # the time at which the last epoch was sent; -1 if there was none
 
 
 class Job:
@@ -173,7 +174,8 @@ async def main(
     if plan.output is not None:
         write_part(part_of(plan.output, worker.index), job.kept)
     kept = [row for batch in job.kept for row in readable(batch).rows()] if plan.keep else []
-    return Result(plan.events, job.rows, seconds, started - begun, spent, peak, kept)
+    last = source.time(source.epochs - 1) if source.epochs else -1
+    return Result(plan.events, job.rows, seconds, started - begun, spent, peak, kept, last)
 
 
 def readable(batch: Columns) -> Columns:

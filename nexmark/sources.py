@@ -16,6 +16,8 @@ from nexmark.generator import Generator
 
 Needs = Mapping[str, Sequence[str]]
 
+_LONGEST = 2.0**61  # nanoseconds of an epoch: what is rounded up to the next one still has less than 63 bits
+
 
 class Source(Protocol):
     """Epochs of events."""
@@ -38,7 +40,7 @@ class Generated:
         self.events = events
         self.size = -(-batch // config.group) * config.group
         self.epochs = -(-events // self.size)
-        self.grid = max(1, int(self.size * config.delay))
+        self.grid = max(1, int(min(self.size * config.delay, _LONGEST)))
         self._config = config
         self._generator = Generator(config, columns=needs)
 

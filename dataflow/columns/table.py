@@ -31,6 +31,8 @@ class Dense:
     workers: int = 1
 
     def __post_init__(self) -> None:
+        if isinstance(self.domain, bool) or not isinstance(self.domain, int | np.integer):
+            raise TypeError(f"a dense domain is a number of keys, and so an integer, not {self.domain!r}")
         if not 0 < self.domain <= 1 << 40:
             raise ValueError(f"a dense domain has between 1 and 2^40 keys, not {self.domain}")
 
@@ -198,6 +200,15 @@ class HashTable(Table):
         return keys, rows
 
 
+def _readable(word: int) -> str:
+    """A key as the user knows it. Whether its column has a sign is not known here, where keys are words.
+
+    >>> _readable(70), _readable((1 << 64) - 1)
+    ('70', '-1 (18446744073709551615 if the column has no sign)')
+    """
+    return str(word) if word < 1 << 63 else f"{word - (1 << 64)} ({word} if the column has no sign)"
+
+
 class DenseTable(Table):
     """Keys from 0 up to a known end: a key is its own place, and needs no room for itself.
 
@@ -238,9 +249,8 @@ class DenseTable(Table):
         if outside == kernels.FULL:
             raise self.full()
         if outside >= 0:
-            raise ValueError(
-                f"the key {int(keys[outside])} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}"
-            )
+            key = _readable(int(keys[outside]))
+            raise ValueError(f"the key {key} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}")
 
     def bins_of(self, keys: Array) -> Array:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -11,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dataflow.comm.arena import Arena, arena_size
+from dataflow.errors import TooManyWorkers
 from dataflow.execute import Main
 from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
 from dataflow.launch.lines import LineAssembler
@@ -19,6 +22,10 @@ from dataflow.launch.process import Process, Settings
 
 FindLinks = Callable[[int, Neighbours], Connect]
 """(index, the others on this host): how a worker gets its links."""
+
+Pairs = dict[tuple[int, int], socket.socket]
+Controls = dict[int, tuple[socket.socket, socket.socket]]
+Outputs = dict[int, tuple[tuple[int, int], tuple[int, int]]]
 
 _BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
 
@@ -38,10 +45,8 @@ def fork_workers(
     child must not take it for its own before it has settled in.
     """
     key = secrets.token_bytes(24)
-    pairs = _socket_pairs(workers)
+    pairs, controls, outputs = _make_ends(workers)
     arenas = {index: Arena(arena_size(settings.limit)) for index in workers} if len(workers) > 1 else {}
-    controls = {index: socket.socketpair() for index in workers}
-    outputs = {index: (os.pipe(), os.pipe()) for index in workers}
     sys.stdout.flush()
     sys.stderr.flush()
     stdout, stderr = Printer(sys.stdout), Printer(sys.stderr)
@@ -70,17 +75,45 @@ def fork_workers(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _make_ends(workers: range) -> tuple[Pairs, Controls, Outputs]:
+    """All connections of workers with each other and with us; TooManyWorkers if there may not be as many open files."""
+    pairs: Pairs = {}
+    controls: Controls = {}
+    outputs: Outputs = {}
+    try:
+        _connect_workers(workers, pairs)
+        for index in workers:
+            controls[index] = socket.socketpair()
+            outputs[index] = _two_pipes()
+    except OSError as error:
+        _close_theirs(controls, outputs, pairs, set())
+        if error.errno != errno.EMFILE:
+            raise
+        count = workers.stop - workers.start  # len() has an end
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        raise TooManyWorkers(
+            f"{count:,} workers on one host need {count * (count - 1) + 6 * count:,} open files to start, and this "
+            f"process may have {limit:,}: start fewer workers, or raise the limit first (ulimit -n)"
+        ) from None
+    return pairs, controls, outputs
+
+
+def _two_pipes() -> tuple[tuple[int, int], tuple[int, int]]:
+    first = os.pipe()
+    try:
+        return first, os.pipe()
+    except OSError:
+        for fd in first:
+            os.close(fd)
+        raise
+
+
 def _processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def _close_theirs(
-    controls: dict[int, tuple[socket.socket, socket.socket]],
-    outputs: dict[int, tuple[tuple[int, int], tuple[int, int]]],
-    pairs: dict[tuple[int, int], socket.socket],
-    started: set[int],
-) -> None:
+def _close_theirs(controls: Controls, outputs: Outputs, pairs: Pairs, started: set[int]) -> None:
     """In the parent: closes every end that is a worker's, and all of what was made for workers that did not start."""
     for sock in pairs.values():
         sock.close()
@@ -95,9 +128,8 @@ def _close_theirs(
                 os.close(read_end)
 
 
-def _socket_pairs(workers: range) -> dict[tuple[int, int], socket.socket]:
-    """For each two workers a pair of connected sockets: (a, b) is a's end of the connection to b."""
-    pairs = {}
+def _connect_workers(workers: range, pairs: Pairs) -> None:
+    """Adds a pair of connected sockets for each two workers: (a, b) is a's end of the connection to b."""
     for a in workers:
         for b in workers:
             if a < b:
@@ -105,15 +137,9 @@ def _socket_pairs(workers: range) -> dict[tuple[int, int], socket.socket]:
     for sock in pairs.values():
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
-    return pairs
 
 
-def _close_others(
-    controls: dict[int, tuple[socket.socket, socket.socket]],
-    outputs: dict[int, tuple[tuple[int, int], tuple[int, int]]],
-    pairs: dict[tuple[int, int], socket.socket],
-    index: int,
-) -> None:
+def _close_others(controls: Controls, outputs: Outputs, pairs: Pairs, index: int) -> None:
     """In a worker's process: closes every end that is not its own, or nobody would ever see an end of anything."""
     for other, (parents, childs) in controls.items():
         parents.close()

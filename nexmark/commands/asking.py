@@ -8,8 +8,9 @@ from typing import Any
 
 from dataflow.harness.provenance import check_writable
 from megaphone import ControlError, read_control
-from nexmark.commands.options import Misuse, number, whole
+from nexmark.commands.options import Misuse, seconds, whole
 from nexmark.config import SECOND
+from nexmark.hottest import PANES
 from nexmark.queries import QUERIES, Options
 from nexmark.running import VARIANTS
 
@@ -25,9 +26,9 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=_query, metavar="QUERY", help=f"one of {', '.join(QUERIES)}")
     windows = parser.add_argument_group("windows, in seconds of event time")
     windows.add_argument(
-        "--window", type=number, metavar="S", help="of q5 (default 60), q7 (default 10), q8 (default 43,200: 12 hours)"
+        "--window", type=seconds, metavar="S", help="of q5 (default 60), q7 (default 10), q8 (default 43,200: 12 hours)"
     )
-    windows.add_argument("--slide", type=number, metavar="S", help="of q5 (default 1)")
+    windows.add_argument("--slide", type=seconds, metavar="S", help="of q5 (default 1)")
 
 
 def add_workers(parser: argparse.ArgumentParser, variants: bool = True) -> None:
@@ -48,17 +49,30 @@ def windows_of(options: argparse.Namespace) -> dict[str, int]:
     names = _WINDOWS.get(options.query, {})
     windows = {}
     for option in ("window", "slide"):
-        seconds = getattr(options, option)
-        if seconds is None:
+        length = getattr(options, option)
+        if length is None:
             continue
         if option not in names:
             raise Misuse(f"{options.query} has no {option}; leave --{option} out")
-        windows[names[option]] = round(seconds * SECOND)
-    try:
-        Options(**windows)
-    except ValueError as error:
-        raise Misuse(str(error)) from None
+        windows[names[option]] = round(length * SECOND)
+        if windows[names[option]] < 1:
+            raise Misuse(f"--{option} is {length}; it is a number of seconds above 0, a nanosecond (1e-9) at least")
+    if options.query == "q5":
+        _check_slides(windows.get("q5_window", Options.q5_window), windows.get("q5_slide", Options.q5_slide))
     return windows
+
+
+def _check_slides(window: int, slide: int) -> None:
+    asked = f"--window is {_in_seconds(window)} and --slide is {_in_seconds(slide)} (seconds)"
+    if window % slide:
+        raise Misuse(f"the window of q5 must be a multiple of its slide: {asked}")
+    if window // slide >= PANES:
+        raise Misuse(f"the window of q5 must have fewer than {PANES:,} slides: {asked}")
+
+
+def _in_seconds(nanoseconds: int) -> str:
+    whole, rest = divmod(nanoseconds, SECOND)
+    return f"{whole}.{rest:09}".rstrip("0").rstrip(".") if rest else f"{whole}"
 
 
 def check_workers(options: argparse.Namespace) -> None:
@@ -82,8 +96,6 @@ def updates_of(options: argparse.Namespace) -> list[tuple[int, Any]]:
     except (ControlError, UnicodeDecodeError) as error:
         told = str(error).removeprefix(f"{options.config}: ")
         raise Misuse(f"--config {options.config}: {told}. Nothing was run") from None
-    if early := [time for time, _ in updates if time < 0]:
-        raise Misuse(f"--config {options.config}: time {early[0]} is before the first, 0. Nothing was run")
     return sorted(updates, key=lambda update: update[0])
 
 

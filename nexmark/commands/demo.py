@@ -8,8 +8,8 @@ from pathlib import Path
 
 import dataflow
 from dataflow.harness import Provenance, figures_of, plots, write_document, write_report
-from nexmark.commands.latency import document_of, state_statement
-from nexmark.commands.options import FAILED, OK, Commands, Misuse, number, whole
+from nexmark.commands.latency import check_epoch, check_events, document_of, state_statement
+from nexmark.commands.options import FAILED, OK, Commands, Misuse, number, seconds, whole
 from nexmark.config import Config
 from nexmark.measuring import Load, main
 from nexmark.running import Plan
@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rate", type=number, default=200_000, metavar="R", help="events per second (200,000)")
-    parser.add_argument("--duration", type=number, default=40, metavar="S", help="seconds (40)")
+    parser.add_argument("--duration", type=seconds, default=40, metavar="S", help="seconds (40)")
     parser.add_argument("--epoch-ms", type=number, default=2, metavar="MS", help="length of an epoch (2)")
     parser.add_argument("--keys", type=whole, default=2_000_000, metavar="N", help="persons at the start (2,000,000)")
     parser.add_argument("--bins", type=whole, default=256, metavar="B", help="bins of state (256)")
@@ -82,11 +82,12 @@ def load_of(options: argparse.Namespace) -> Load:
             raise Misuse(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be above 0")
     if options.duration < 10:
         raise Misuse(f"--duration is {options.duration}; six migrations need at least 10 seconds")
+    check_epoch(options)
     if options.bins < 4 or options.bins & (options.bins - 1) or options.bins > 1 << 20:
         raise Misuse(f"--bins is {options.bins}; it must be a power of two from 4 to {1 << 20:,}")
     order = ("all-at-once", "all-at-once", "fluid", "fluid", "batched", "batched")
     step = (options.duration - WARM_UP) / (len(order) + 0.5)
-    return Load(
+    load = Load(
         Plan("q8", EVENTS, bins=options.bins),
         options.rate,
         options.duration,
@@ -96,3 +97,5 @@ def load_of(options: argparse.Namespace) -> Load:
         batch_bins=options.batch_bins,
         terminal=sys.stderr.isatty(),
     )
+    check_events(load)
+    return load

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dataflow
 from dataflow.harness import Outcome, Provenance, figures_of, write_document, write_report
 from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
-from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, whole
+from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
 from nexmark.measuring import STRATEGIES, Load, Seen, main
 from nexmark.running import Plan
 
@@ -36,8 +37,8 @@ examples:
         event time runs 60 times as fast, so that auctions, open for minutes, close within the run
 
 Times in --config FILE are nanoseconds of event time: second s of the run is at s * dilation * 1,000,000,000, after the
-time of what was loaded before (printed at the start). A line each: {"time": T, "bin": B, "worker": W} or
-{"time": T, "map": [W, ...]}.
+time of what was loaded before (printed at the start). A line each: {"time": T, "bin": B, "worker": W},
+{"time": T, "map": [W, ...]} or, for a single key, {"time": T, "key": K, "worker": W}.
 
 exit codes: 0 measured (also if the rate was not sustained: the first line says so), 1 failed while running,
 2 makes no sense and nothing was run, 130 interrupted
@@ -55,9 +56,9 @@ def add_to(commands: Commands) -> None:
     )
     add_query(parser)
     parser.add_argument("--rate", type=number, required=True, metavar="R", help="events per second, of all workers")
-    parser.add_argument("--duration", type=number, required=True, metavar="S", help="seconds")
+    parser.add_argument("--duration", type=seconds, required=True, metavar="S", help="seconds")
     parser.add_argument("--epoch-ms", type=number, default=1, metavar="MS", help="length of an epoch (default 1)")
-    parser.add_argument("--warm-up", type=number, metavar="S", help="that does not count (default a fifth, at most 2)")
+    parser.add_argument("--warm-up", type=seconds, metavar="S", help="that does not count (default a fifth, at most 2)")
     parser.add_argument("--dilation", type=whole, default=1, metavar="D", help="event time runs D times as fast (1)")
     parser.add_argument("--preload", type=whole, default=0, metavar="N", help="events before the clock starts (0)")
     parser.add_argument(
@@ -67,7 +68,7 @@ def add_to(commands: Commands) -> None:
     add_workers(parser)
     moves = parser.add_argument_group("migrations")
     moves.add_argument("--migrate", choices=STRATEGIES, help="how; see docs/migration.md")
-    moves.add_argument("--at", type=number, nargs="+", default=[], metavar="S", help="when, in seconds")
+    moves.add_argument("--at", type=seconds, nargs="+", default=[], metavar="S", help="when, in seconds")
     moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16; 8 MiB at most)")
     moves.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     told = parser.add_argument_group("what is told")
@@ -101,6 +102,7 @@ def load_of(options: argparse.Namespace) -> Load:
     for name in ("rate", "duration", "epoch_ms", "dilation", "batch_bins"):
         if getattr(options, name) <= 0:
             raise Misuse(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be above 0")
+    check_epoch(options)
     for name in ("preload", "ready"):
         if getattr(options, name) < 0:
             raise Misuse(f"--{name} is {getattr(options, name)}; it must be 0 or more")
@@ -121,9 +123,35 @@ def load_of(options: argparse.Namespace) -> Load:
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
         options.ready << 20,
     )  # fmt: skip
+    check_events(load)
     if early := [time for time, _ in plan.updates if time < load.first]:
         raise Misuse(f"--config {options.config}: time {early[0]} is before the clock starts, at {load.first:,}")
     return load
+
+
+def check_epoch(options: argparse.Namespace) -> None:
+    """Refuses epochs that are none, and one that is longer than the run, in which nothing would be measured."""
+    if not 1e-6 <= options.epoch_ms <= options.duration * 1000:
+        raise Misuse(
+            f"--epoch-ms is {options.epoch_ms}; an epoch has from 0.000001 (a nanosecond) to "
+            f"{options.duration * 1000:g}, the whole --duration of {options.duration} s"
+        )
+
+
+def check_events(load: Load) -> None:
+    """Refuses to measure nothing, and more events than there is time for."""
+    try:
+        records = load.schedule(1).records
+    except ValueError as error:
+        raise Misuse(str(error)) from None
+    if not records:
+        raise Misuse(f"--rate {load.rate:g} and --duration {load.duration:g} make no event at all; raise one of them")
+    most = replace(load.config, base_time=load.ticks).most_events
+    if load.preload + records > most:
+        raise Misuse(
+            f"--preload, --rate and --duration make {load.preload + records:,} events, and there can be at most "
+            f"{most:,} with these options; lower one of them"
+        )
 
 
 def _check_migrations(options: argparse.Namespace) -> None:
@@ -147,9 +175,18 @@ def title_of(load: Load) -> str:
     """What was run, in a line."""
     dilated = f", event time {load.dilation} times as fast" if load.dilation > 1 else ""
     return (
-        f"NEXMark {load.plan.query.upper()}, {load.rate:,.0f} events/s, {load.plan.variant}, {load.plan.bins} bins, "
+        f"NEXMark {load.plan.query.upper()}, {_rate(load.rate)} events/s, {load.plan.variant}, {load.plan.bins} bins, "
         f"epochs of {load.epoch * 1000:g} ms{dilated}"
     )
+
+
+def _rate(rate: float) -> str:
+    """Rates below one are not none.
+
+    >>> _rate(200_000), _rate(1234.5), _rate(0.1)
+    ('200,000', '1,234.5', '0.1')
+    """
+    return f"{rate:,.3f}".rstrip("0").rstrip(".")
 
 
 def state_statement(seen: Sequence[Seen]) -> str:

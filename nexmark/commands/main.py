@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from dataflow.errors import TooManyWorkers
 from nexmark.commands import demo, generate, latency, run, verify
 from nexmark.commands.options import FAILED, INTERRUPTED, USAGE, Misuse
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except Misuse as misuse:
+    except (Misuse, TooManyWorkers) as misuse:
         print(f"python -m nexmark {options.command}: {misuse}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:  # whoever read our output has gone, `head` for one

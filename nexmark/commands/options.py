@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Collection
 from typing import Any
 
-from nexmark.config import Config
+from nexmark.config import SECOND, Config
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_LARGEST = 2**64 - 1  # the largest seed; nothing else may be as large
+LONGEST = 2**61 // SECOND  # seconds, 73 years: with it added twice, a time still has less than 63 bits
 
 _DEFAULT = Config()
 _EVENTS = {  # by field of Config, what to call its value and what it is
@@ -37,10 +40,16 @@ def add_event_options(parser: argparse.ArgumentParser, without: Collection[str] 
     for field, (metavar, what) in _EVENTS.items():
         if field in without:
             continue
-        default = getattr(_DEFAULT, field)
         kind = number if field == "rate" else whole
-        text = f"{what} (default {default:,})"
-        group.add_argument(f"--{field.replace('_', '-')}", type=kind, default=default, metavar=metavar, help=text)
+        text = f"{what} (default {getattr(_DEFAULT, field):,})"
+        # What is not asked for is no attribute, so that `asked_events` can tell; the default is that of `Config`.
+        missing = argparse.SUPPRESS
+        group.add_argument(f"--{field.replace('_', '-')}", type=kind, default=missing, metavar=metavar, help=text)
+
+
+def asked_events(options: argparse.Namespace) -> list[str]:
+    """The options of those that make a `Config` which were given."""
+    return [f"--{field.replace('_', '-')}" for field in _EVENTS if hasattr(options, field)]
 
 
 def config_of(options: argparse.Namespace) -> Config:
@@ -59,7 +68,7 @@ def whole(text: str) -> int:
     """
     plain = text.replace(",", "")
     try:
-        return int(plain)
+        return int(_bounded(int(plain), text))
     except ValueError:
         pass
     try:
@@ -68,16 +77,34 @@ def whole(text: str) -> int:
         value = float("nan")
     if not value.is_integer():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(value)
+    return int(_bounded(value, text))
 
 
 def number(text: str) -> float:
-    """A number, a whole one if it can be."""
+    """A finite number, a whole one if it can be."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    _bounded(value, text)
     return int(value) if value.is_integer() else value
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, such that times of 63 bits, in nanoseconds, can express it."""
+    value = number(text)
+    if abs(value) > LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is too long: times end after {LONGEST:,} seconds (73 years)")
+    return value
+
+
+def _bounded(value: float, text: str) -> float:
+    """The number; of larger ones, and of infinite ones, arithmetic would make nonsense."""
+    if value != value or abs(value) == float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    if abs(value) > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is too large: numbers are below 2^64")
+    return value
 
 
 def _in_terms_of_options(message: str) -> str:

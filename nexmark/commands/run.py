@@ -13,7 +13,7 @@ from dataflow.harness.provenance import Provenance, write_document
 from dataflow.harness.tables import number as readable
 from nexmark import files
 from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
-from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, whole
+from nexmark.commands.options import OK, Commands, Misuse, add_event_options, asked_events, config_of, whole
 from nexmark.queries import NEEDS
 from nexmark.results import put_together
 from nexmark.running import BATCH, FEW_READ, Plan, Result, main
@@ -41,6 +41,7 @@ examples:
         state moves as the file says, one JSON object per line, times in nanoseconds of event time:
             {"time": 300000000, "bin": 3, "worker": 1}
             {"time": 600000000, "map": [0, 1, 0, 1, ...]}        (a worker for each bin)
+            {"time": 700000000, "key": 70, "worker": 1}          (a single key, apart from its bin)
 
 exit codes: 0 done, 1 failed while running, 2 makes no sense and nothing was run, 130 interrupted
 """
@@ -81,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         put_together(options.output, options.query, options.workers)
     document = summary(plan, results)
     print(statement(document))
+    if unreached := sum(time > results[0].last for time, _ in plan.updates):
+        print(_unreached(options, plan, unreached, results[0].last), file=sys.stderr)
     if options.output is not None:
         print(f"{options.output}: {document['rows']:,} rows, {options.output.stat().st_size:,} bytes")
     if options.json is not None:
@@ -96,6 +99,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         raise Misuse(f"--batch is {options.batch}; an epoch has at least one event")
     given = None
     if options.input is not None:
+        if asked := asked_events(options):
+            raise Misuse(f"{', '.join(asked)}: for events that are generated, and --input has events; leave it out")
         try:
             given = files.read(options.input, with_dates(NEEDS[options.query]))
         except (OSError, ValueError) as error:
@@ -115,6 +120,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
         windows=windows,
         updates=updates,
         output=options.output,
+    )
+
+
+def _unreached(options: argparse.Namespace, plan: Plan, count: int, last: int) -> str:
+    """Of updates for times after those of all events."""
+    return (
+        f"{count:,} of {len(plan.updates):,} updates of --config {options.config} were never reached: the last epoch "
+        f"began at {last:,} ns of event time (an epoch has {plan.epoch_events:,} events, see --batch)"
     )
 
 

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     check_workers(options)
     plan = _plan_of(options)
     answers = {"native": _rows(replace(plan, variant="native"), options.workers)}
-    updates = random_updates(plan, options.workers, options.migrations, options.seed)
+    updates = random_updates(plan, options.workers, options.migrations, plan.config.seed)
     moved = f"migratable, {len(updates)} random migrations"
     answers[moved] = _rows(replace(plan, updates=updates), options.workers)
     name, expected = _independent(options, plan)

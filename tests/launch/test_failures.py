@@ -15,10 +15,11 @@ import pytest
 import trio
 
 import dataflow
-from dataflow.errors import WorkerFailed
+from dataflow.errors import TooManyWorkers, WorkerFailed
 from dataflow.launch.report import RemoteTraceback
 from tests.comm.values import ROWS, Bid, Frozen, same
 from tests.engine.harness import failsafe, notes
+from tests.launch.files import few_open_files
 
 WORKERS = 3
 
@@ -383,3 +384,16 @@ def test_the_finally_clauses_of_the_others_are_run(tmp_path: Any) -> None:
     with raises(Broken):
         dataflow.execute(main, workers=WORKERS)
     assert sorted(os.listdir(tmp_path)) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("more", [3, 7, 9, 14, 17])  # a connection between two, ours with one, its output, ...
+def test_more_workers_than_files_may_be_open_are_refused(more: int) -> None:
+    async def main(worker: dataflow.Worker) -> None:
+        raise AssertionError("none is started")
+
+    with few_open_files(more) as limit, pytest.raises(TooManyWorkers) as refused:
+        dataflow.execute(main, workers=3)
+    assert str(refused.value) == (
+        f"3 workers on one host need 24 open files to start, and this process may have {limit}: start fewer workers, "
+        "or raise the limit first (ulimit -n)"
+    )

@@ -62,6 +62,13 @@ def test_a_bad_line_of_a_file_is_named_and_nothing_is_used(bad: str, complaint: 
     assert "line 3" in str(caught.value) and str(path) in str(caught.value), "whose line it is, and which"
 
 
+def test_a_time_before_the_first_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "moves.jsonl"
+    path.write_text(f'{GOOD}\n{{"time": -1, "bin": 0, "worker": 1}}\n')
+    with pytest.raises(megaphone.ControlError, match=f"^{path}: line 2, at time -1: the first time is 0$"):
+        megaphone.read_control(path, BINS, WORKERS)
+
+
 def test_a_file_of_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "moves.jsonl"
     path.write_bytes(GOOD.encode() + b"\n\xff\xfe\x00\n")

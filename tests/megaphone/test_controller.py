@@ -123,7 +123,7 @@ def test_bad_updates_are_refused_where_they_are_sent_and_the_configuration_stays
             (megaphone.Move(0, workers), f"no worker {workers}"),
             (megaphone.Move(0.5, 0), "not the number of a bin"),  # type: ignore[arg-type]
             (megaphone.Assign((0,) * 3), "a map of 3 bins"),
-            ("move it", "not a configuration update"),
+            ("move it", r"^'move it' is not a configuration update: send Move.*, Moves.* Assign.* Pin.*, Unpin.* Pins"),
         ]:
             with pytest.raises(megaphone.ControlError, match=complaint):
                 control.send([megaphone.Move(1, 0), bad])

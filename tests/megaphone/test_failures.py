@@ -43,8 +43,10 @@ def divide_both(time: int, left: list[Any], right: list[Any], state: dict[Any, A
     return [(key, 100 // value) for key, value in (*left, *right)]
 
 
-def build(kind: str, configuration: Any, stream: Any) -> Any:
-    options: dict[str, Any] = {"bins": BINS, "name": "share"}
+def build(kind: str, configuration: Any, stream: Any, **more: Any) -> Any:
+    options: dict[str, Any] = {"bins": BINS, "name": "share"} | more
+    if kind == "join":
+        return megaphone.join(configuration, stream, stream, key="key", **options)
     if kind == "unary":
         return megaphone.unary(configuration, stream, key=lambda r: r[0], fold=divide_rows, **options)
     if kind == "binary":
@@ -251,3 +253,29 @@ def test_a_worker_killed_in_mid_migration_ends_all_with_one_message(
     program.mark_time()
     ended = program.end()
     require_one_message(ended, rf"worker {victim} was killed by signal 9 \(SIGKILL\)")
+
+
+# --------------------------------------------------------------------------------------------- what makes no sense
+
+
+@pytest.mark.parametrize("kind", ["unary", "binary", "machine", "compiled", "join"])
+@pytest.mark.parametrize("interval", [-1, float("nan"), float("inf"), "1"])
+def test_an_interval_that_is_no_time_is_refused(kind: str, interval: Any) -> None:
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            _, configuration = scope.input("control")
+            _, stream = scope.input("data")
+            refused = f"share S .*: interval is {interval!r}; it is a number of seconds from 0 on"
+            with pytest.raises(dataflow.DataflowError, match=refused):
+                build(kind, configuration, stream, interval=interval)
+            raise LookupError  # a dataflow that is half built is of no use
+
+    with pytest.raises(LookupError):
+        simulate(main, workers=1)
+
+
+@pytest.mark.parametrize("domain", [1.5, 8.0, "8", None, True])
+def test_a_dense_domain_that_is_no_integer_is_refused(domain: Any) -> None:
+    with pytest.raises(TypeError, match=f"a dense domain is a number of keys, and so an integer, not {domain!r}"):
+        megaphone.dense(domain)
+    assert megaphone.dense(np.int64(8)) == megaphone.dense(8)  # type: ignore[arg-type]

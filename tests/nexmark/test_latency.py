@@ -12,6 +12,7 @@ import dataflow
 from dataflow.harness import Outcome
 from dataflow.testing import simulate
 from nexmark import oracle
+from nexmark.commands.latency import title_of
 from nexmark.commands.main import main as command
 from nexmark.config import Config
 from nexmark.measuring import Feed, Load, half_moved, main
@@ -113,6 +114,11 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
     ("options", "message"),
     [
         (["--rate", "0", "--duration", "1"], "--rate is 0; it must be above 0"),
+        (["--rate", "1", "--duration", "1", "--epoch-ms", "2000"], "--epoch-ms is 2000; an epoch has from 0.000001"),
+        (["--rate", "1", "--duration", "1", "--epoch-ms", "1e-9"], "--epoch-ms is 1e-09; an epoch has from 0.000001"),
+        (["--rate", "1e-4", "--duration", "1"], "an epoch of 0.001 s or a rate of 0.0001 records/s is too small"),
+        (["--rate", "1e15", "--duration", "1e9"], "--preload, --rate and --duration make 1,000,000,000,000,000,000,0"),
+        (["--rate", "1", "--duration", "1", "--preload", "1e18"], "--preload, --rate and --duration make 1,000,"),
         (["--rate", "1", "--duration", "1", "--ready", "-1"], "--ready is -1; it must be 0 or more"),
         (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
@@ -136,11 +142,19 @@ def test_nonsense_is_refused(options: list[str], message: str, capsys: pytest.Ca
 
 
 def test_the_demo_refuses_nonsense(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert command(["demo", "--rate", "0.0001"]) == 2
+    assert "a rate of 0.0001 records/s is too small" in capsys.readouterr().err
+    assert command(["demo", "--epoch-ms", "50,000"]) == 2
+    assert "--epoch-ms is 50000; an epoch has from 0.000001" in capsys.readouterr().err
     assert command(["demo", "--duration", "3"]) == 2
     assert "six migrations need at least 10 seconds" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert command(["demo", "--out", str(tmp_path / "file")]) == 2
     assert "cannot write to --out" in capsys.readouterr().err
+
+
+def test_a_rate_below_one_is_not_none() -> None:
+    assert "NEXMark Q1, 0.1 events/s, " in title_of(Load(Plan("q1"), rate=0.1, duration=1))
 
 
 @pytest.mark.parametrize("name", ["latency", "demo"])

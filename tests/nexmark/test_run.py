@@ -12,12 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataflow.harness.progress import Progress
+from dataflow.testing import simulate
 from nexmark import oracle
 from nexmark.commands import verify
 from nexmark.commands.main import main
-from nexmark.config import Config
+from nexmark.commands.options import LONGEST
+from nexmark.config import SECOND, Config
 from nexmark.generator import Generator
 from nexmark.rows import rows
+from nexmark.running import Plan
+from nexmark.running import main as run_plan
+from tests.launch.files import few_open_files
+from tests.nexmark.runs import answer, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,8 +91,17 @@ def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["q1", "--events", "1", "--batch", "0"], "--batch is 0; an epoch has at least one event"),
         (["q1", "--events", "1", "--window", "5"], "q1 has no window; leave --window out"),
         (["q7", "--events", "1", "--slide", "5"], "q7 has no slide; leave --slide out"),
-        (["q5", "--events", "1", "--window", "5", "--slide", "2"], "the window of q5 must be a multiple of its slide"),
-        (["q5", "--events", "1", "--window", "0"], "q5_window must be a positive number"),
+        (
+            ["q5", "--events", "1", "--window", "5", "--slide", "2.5000001"],
+            "the window of q5 must be a multiple of its slide: --window is 5 and --slide is 2.5000001 (seconds)",
+        ),
+        (["q5", "--events", "1", "--slide", "100"], "the window of q5 must be a multiple of its slide: --window is 60"),
+        (["q5", "--events", "1", "--slide", "1e-9"], "the window of q5 must have fewer than 16,777,216 slides"),
+        (["q5", "--events", "1", "--window", "0"], "--window is 0; it is a number of seconds above 0"),
+        (["q5", "--events", "1", "--slide=-1"], "--slide is -1; it is a number of seconds above 0"),
+        (["q8", "--events", "1", "--window", "1e-10"], "--window is 1e-10; it is a number of seconds above 0"),
+        (["q8", "--events", "0", "--rate", "1e-300", "--in-flight", "0"], "at 1e-300 events per second, 0 auctions"),
+        (["q4", "--input", "x", "--rate", "1e6", "--seed", "0"], "--seed, --rate: for events that are generated, and"),
         (["q1", "--input", "nowhere"], "--input nowhere: nowhere has no bid.parquet; make them by"),
         (["q1", "--events", "1", "--json", "nowhere/x.json"], "cannot write to nowhere/x.json: No such file"),
         (["q1", "--events", "1", "--config", "nowhere"], "cannot read --config nowhere: No such file"),
@@ -104,7 +119,7 @@ def test_nonsense_is_refused(options: list[str], message: str, capsys: pytest.Ca
         ('{"time": 1, "bin": 256, "worker": 0}', "there is no bin 256: there are 256"),
         ('{"time": 1, "bin": 0, "worker": 2}', "there is no worker 2: there are 2"),
         ('{"time": 1, "map": [0, 1]}', "a map of 2 bins, and the operator has 256"),
-        ('{"time": -1, "bin": 0, "worker": 1}', "time -1 is before the first"),
+        ('{"time": -1, "bin": 0, "worker": 1}', "line 1, at time -1: the first time is 0"),
     ],
 )
 def test_a_bad_configuration_is_refused_before_anything_runs(
@@ -129,6 +144,63 @@ def test_misuse_of_the_command_line_exits_with_2(options: list[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(["run", *options])
     assert exit.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["run", "q5", "--events", "1", "--window", "nan"], "--window: 'nan' is not a finite number"),
+        (["run", "q7", "--events", "1", "--window", "inf"], "--window: 'inf' is not a finite number"),
+        (["run", "q7", "--events", "1", "--window", "1e300"], "--window: '1e300' is too large: numbers are below 2^64"),
+        (["run", "q7", "--events", "1", "--window", "2.4e9"], "--window: '2.4e9' is too long: times end after 2,305,"),
+        (["run", "q5", "--events", "1", "--slide=-inf"], "--slide: '-inf' is not a finite number"),
+        (["run", "q1", "--events", "1", "--rate", "nan"], "--rate: 'nan' is not a finite number"),
+        (["run", "q1", "--events", "1e30"], "--events: '1e30' is too large"),
+        (["run", "q1", "--events", "9" * 400], "is too large: numbers are below 2^64"),
+        (["verify", "q5", "--events", "1", "--window", "nan"], "--window: 'nan' is not a finite number"),
+        (["latency", "q8", "--rate", "1", "--duration", "inf"], "--duration: 'inf' is not a finite number"),
+        (["latency", "q8", "--rate", "1", "--duration", "nan"], "--duration: 'nan' is not a finite number"),
+        (["latency", "q8", "--rate", "1", "--duration", "1e10"], "--duration: '1e10' is too long"),
+        (["latency", "q8", "--epoch-ms", "nan"], "--epoch-ms: 'nan' is not a finite number"),
+        (["latency", "q8", "--epoch-ms", "inf"], "--epoch-ms: 'inf' is not a finite number"),
+        (["latency", "q8", "--at", "1", "nan"], "--at: 'nan' is not a finite number"),
+        (["demo", "--duration", "nan"], "--duration: 'nan' is not a finite number"),
+        (["generate", "--rate", "inf"], "--rate: 'inf' is not a finite number"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_and_the_option_is_named(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(options)
+    assert exit.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_longest_windows_and_epochs_that_times_can_express() -> None:
+    """Every sum of a time, a window and an epoch has less than 63 bits, and the query runs with them."""
+    config, window = Config(rate=1e-6, in_flight=1), LONGEST * SECOND
+    plan = Plan("q8", config, events=3, batch=1 << 60, windows={"q8_window": window}, keep=True)
+    assert config.time_of(3) + window + plan.source().grid < 2**63
+    assert rows_of(simulate(run_plan, plan, workers=1, seed=1)) == answer(plan, {"window": window}) != Counter()
+
+
+def test_updates_for_times_after_the_last_epoch_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moves = tmp_path / "moves.jsonl"
+    times = (0, 2_000_000, 2_000_001, 10**12)
+    moves.write_text("".join(f'{{"time": {time}, "bin": 0, "worker": 0}}\n' for time in times))
+    command = ["run", "q1", "--events", "30", "--rate", "10000", "--batch", "10", "--workers", "1"]
+    assert main([*command, "--config", str(moves)]) == 0
+    assert capsys.readouterr().err == (
+        f"2 of 4 updates of --config {moves} were never reached: the last epoch began at 2,000,000 ns of event time "
+        "(an epoch has 10 events, see --batch)\n"
+    )
+
+
+def test_too_many_workers_for_the_limit_of_open_files(capsys: pytest.CaptureFixture[str]) -> None:
+    with few_open_files():
+        assert main(["run", "q1", "--events", "10", "--workers", "200"]) == 2
+    assert "python -m nexmark run: 200 workers on one host need 41,000 open files" in capsys.readouterr().err
 
 
 def test_verify_says_that_rows_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
