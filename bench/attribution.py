@@ -12,6 +12,10 @@ from collections.abc import Mapping
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
+# Functions of F in `megaphone.columns`, where S is, too.
+_OF_F = (
+    "route", "give", "_select", "_divide", "_owners", "has_room", "add", "taken", "departures", "_departing", "_message"
+)  # fmt: skip
 # The first prefix that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
 _PLACES = (
     ("folds/fold_", "folding"),
@@ -23,7 +27,8 @@ _PLACES = (
     ("dataflow/columns/pacts", "routing"),
     ("megaphone/routing", "routing"),
     ("megaphone/configuration", "routing"),
-    ("megaphone/columns.py:route", "routing"),
+    ("dataflow/columns/scatter", "routing"),
+    *((f"megaphone/columns.py:{name}", "routing") for name in _OF_F),
     ("dataflow/comm/", "transport"),
     ("dataflow/codec", "transport"),
     ("dataflow/progress/", "progress"),
@@ -47,6 +52,8 @@ def purpose_of(function: Function) -> str | None:
     ('generation', None)
     >>> purpose_of(("~", 0, "<method 'poll' of 'select.epoll' objects>"))
     'idle'
+    >>> [purpose_of(("/x/megaphone/columns.py", 1, name)) for name in ("give_rest", "_owners_of", "apply_all")]
+    ['routing', 'routing', 'folding']
     """
     file, _, name = function
     if file == "~":
