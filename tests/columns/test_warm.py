@@ -17,7 +17,7 @@ from dataflow.columns.batch import Array
 from dataflow.columns.segments import Segments
 from dataflow.columns.table import Dense, DenseTable, Table, make_table
 from dataflow.columns.warm import Place, Warm
-from dataflow.harness.memory import resident
+from tests.columns.mapped import resident_of
 
 
 class Owner:
@@ -134,15 +134,16 @@ def fill(table: Table, keys: Array) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is given back with madvise")
 def test_a_table_that_every_bin_has_left_has_no_memory_and_can_be_used_again(bins: int, dense: bool) -> None:
     """Not even that of segments that were outgrown: there are 32 MiB of dense rows, 64 MiB of hashed ones with five
-    times the room. With 2^16 bins hashed ones share segments. Python needs some MiB to know of so many."""
+    times the room. With 2^16 bins hashed ones share segments."""
     count = 1 << 22
     table = make_table(bins, {"n": "i8"}, Dense(count) if dense else None)
     keys = np.arange(count, dtype=np.uint64)
-    gc.collect()  # tables of others
+    words = table.segments.words
     for round in range(3):
         for part in np.array_split(keys, 16):  # it grows
             fill(table, part)
-        full = resident()
+        given = int(table.ctl[kernels.GIVEN]) * table.stride
+        assert resident_of(words, given) >= (32 << 20 if dense else 64 << 20)
         if round == 2:  # one bin stays, and so does what it has
             stays = table.bins_of(keys[:1])[0]
         for bin in range(bins):
@@ -151,8 +152,7 @@ def test_a_table_that_every_bin_has_left_has_no_memory_and_can_be_used_again(bin
                     pass
                 table.departed(bin)
         table.segments.let_go()
-        given_back = full - resident()
-        assert given_back > (24 << 20 if dense else 160 << 20) or round == 2
+        assert resident_of(words, given) == 0 or round == 2
     found, rows = table.scan()
     mine = keys[table.bins_of(keys) == stays]
     assert np.array_equal(np.sort(found), mine)
