@@ -108,8 +108,8 @@ class Keyed(WithPending):
         parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
         if not driver.fold.is_one_for_one:
             return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
-        (out,) = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
-        return [[out.slice(a, b)] for _, a, b in parts]
+        results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+        return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
 
     def _stay_ahead(self) -> None:
         for part in self.movable:
