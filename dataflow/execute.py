@@ -16,6 +16,7 @@ from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
 from dataflow.errors import DataflowError
 from dataflow.groups import unwrap
+from dataflow.launch.signals import run_trio, sigterm_interrupts
 from dataflow.worker import Worker
 
 Main = Callable[..., Awaitable[Any]]
@@ -55,11 +56,13 @@ def execute(
 
         results = run_processes(main, args, range(workers), workers, Settings(debug, limit, prefix))
         return [results[worker] for worker in range(workers)]
-    try:
-        return trio.run(execute_async, main, args, workers, debug, limit)
-    except BaseExceptionGroup as group:
-        error = unwrap(group)
-        raise error from error.__cause__
+    with sigterm_interrupts():
+        try:
+            results: list[Any] = run_trio(execute_async, main, args, workers, debug, limit)
+        except BaseExceptionGroup as group:
+            error = unwrap(group)
+            raise error from error.__cause__
+    return results
 
 
 async def execute_async(

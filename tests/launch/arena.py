@@ -50,17 +50,17 @@ class Program:
         self._name = name
         self._since = time.monotonic()
 
-    def children(self) -> list[int]:
-        """The processes that it has forked and that have not been reaped, oldest first."""
-        try:
-            return list(map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()))
-        except OSError:
-            return []
+    def zygotes(self) -> list[int]:
+        """The process that it has started for workers to be forked from, if it has."""
+        return _children(self.pid)
 
     def workers(self, count: int) -> list[int]:
-        """Its workers, once there are so many."""
-        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}")
-        return self.children()
+        """Its workers, once there are so many and they know whose they are; oldest first."""
+        wait_until(lambda: len(self._workers()) == count, f"{count} workers of {self._name}")
+        return self._workers()
+
+    def _workers(self) -> list[int]:
+        return [worker for zygote in self.zygotes() for worker in _children(zygote)]
 
     def wait_for(self, text: str) -> None:
         """Waits until that has been printed."""
@@ -187,6 +187,14 @@ def wait_until(condition: Callable[[], object], what: str | Callable[[], str], s
         if time.monotonic() > deadline:
             raise AssertionError(f"still waiting after {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.01)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process has started and not reaped, oldest first."""
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return []
 
 
 def _listing(folder: str | Path) -> set[str]:
