@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import trio
 
@@ -28,6 +28,7 @@ from dataflow.launch import report
 from dataflow.launch.descent import end_with_parent
 from dataflow.launch.framing import frame
 from dataflow.launch.heap import keep_freed_memory
+from dataflow.launch.lines import print_lines
 from dataflow.worker import Worker
 
 PEER = struct.Struct("<I")  # whom a socket that is handed over leads to
@@ -143,13 +144,7 @@ def _settle_in(assignment: Assignment) -> None:
     for fd in {null, assignment.ends.stdout, assignment.ends.stderr} - {0, 1, 2}:
         os.close(fd)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = _line_stream(1)
-    sys.stderr = _line_stream(2)
-
-
-def _line_stream(fd: int) -> TextIO:
-    """A text stream that passes on each line as it is completed."""
-    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    print_lines()
 
 
 class _Supervisor:

@@ -130,8 +130,8 @@ class _Pickler(cloudpickle.Pickler):
         elif not isinstance(obj, type | types.FunctionType) and _has_a_name(obj):
             return obj.__qualname__  # a compiled function of a module, for instance
         reduced = super().reducer_override(obj)
-        if isinstance(obj, types.FunctionType) and isinstance(reduced, tuple):
-            return _in_its_module(obj, reduced)
+        if isinstance(reduced, tuple) and len(reduced) == 6:  # by value: with a state, and what sets it
+            return _in_its_module(obj, reduced) if isinstance(obj, types.FunctionType) else _with_its_name(obj, reduced)
         return reduced
 
 
@@ -168,6 +168,15 @@ def _in_its_module(function: types.FunctionType, reduced: tuple[Any, ...]) -> tu
     make, (code, _, *rest), (attributes, slots), *others = reduced
     own = _Namespace(function.__module__, {})
     return make, (code, own, *rest), (attributes, {**slots, "__globals__": {}}), *others
+
+
+def _with_its_name(kind: type, reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What makes a class that travels by value: with the name of where it was defined, which cloudpickle forgets.
+
+    Records of a class within a class are found by that name, and those of a class within a function are refused by it.
+    """
+    make, arguments, (attributes, slots), *others = reduced
+    return make, arguments, ({**attributes, "__qualname__": kind.__qualname__}, slots), *others
 
 
 def importable(module: types.ModuleType) -> bool:

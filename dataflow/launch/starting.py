@@ -36,7 +36,7 @@ from dataflow.launch.zygote import serve
 serve(int(connection), int(parent))
 """
 _CHUNK = 1 << 16
-_FILES = 4  # that this process keeps open, or opens for a moment, for each worker and for the zygote
+_FILES_EACH, _FILES_MORE = 3, 7  # that this process opens for each worker, and besides
 
 
 @dataclass
@@ -140,9 +140,10 @@ def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
             raise
         count = errand.workers.stop - errand.workers.start  # len() has an end
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = _FILES_EACH * count + _FILES_MORE
         raise TooManyWorkers(
-            f"{count:,} workers on one host need {_FILES * (count + 1):,} more open files in this process, which may "
-            f"have {limit:,}: start fewer workers, or raise the limit first (ulimit -n)"
+            f"{count:,} workers on one host need {needed:,} more open files in this process, which may have {limit:,}: "
+            "start fewer workers, or raise the limit first (ulimit -n)"
         ) from None
 
 

@@ -29,6 +29,7 @@ from dataflow.launch.child import Ends, Load
 from dataflow.launch.descent import end_with_parent
 from dataflow.launch.forking import Forks
 from dataflow.launch.framing import frame
+from dataflow.launch.lines import print_lines
 from dataflow.launch.parcel import unpack
 from dataflow.launch.process import Settings
 from dataflow.launch.threads import has_threads
@@ -62,6 +63,7 @@ def serve(connection: int, parent: int) -> NoReturn:
     """The life of this process. `connection`: to the supervisor, which is the process `parent`."""
     end_with_parent(parent)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it, and we would inherit that
+    print_lines()
     control = socket.socket(fileno=connection)
     status = 1
     try:

@@ -19,7 +19,7 @@ ROOT = Path(dataflow.__file__).parents[1]
 MARK = "DATAFLOW_TEST_MARK"
 SOON = 8.0  # seconds: "within a few", on a machine that may be busy with other things
 PREAMBLE = """
-import os, signal, sys, time, trio, dataflow
+import os, signal, subprocess, sys, time, trio, dataflow, dataflow.errors
 from dataflow.launch.supervisor import Settings, run_processes
 """
 
@@ -55,12 +55,18 @@ class Program:
         return _children(self.pid)
 
     def workers(self, count: int) -> list[int]:
-        """Its workers, once there are so many and they know whose they are; oldest first."""
-        wait_until(lambda: len(self._workers()) == count, f"{count} workers of {self._name}")
-        return self._workers()
+        """Its workers, once there are so many; oldest first."""
+        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}")
+        return self.children()
 
-    def _workers(self) -> list[int]:
-        return [worker for zygote in self.zygotes() for worker in _children(zygote)]
+    def children(self) -> list[int]:
+        """Its workers, oldest first: forks of a zygote that print to pipes of their own."""
+        return [
+            worker
+            for zygote in self.zygotes()
+            for worker in _children(zygote)
+            if _printing_to(worker) not in (_printing_to(zygote), "")
+        ]
 
     def wait_for(self, text: str) -> None:
         """Waits until that has been printed."""
@@ -195,6 +201,14 @@ def _children(pid: int) -> list[int]:
         return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     except OSError:
         return []
+
+
+def _printing_to(pid: int) -> str:
+    """What a process has for its standard output; empty if it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/1")
+    except OSError:
+        return ""
 
 
 def _listing(folder: str | Path) -> set[str]:
