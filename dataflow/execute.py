@@ -58,11 +58,11 @@ def execute(
         return [results[worker] for worker in range(workers)]
     with sigterm_interrupts():
         try:
-            results: list[Any] = run_trio(execute_async, main, args, workers, debug, limit)
+            everything: list[Any] = run_trio(execute_async, main, args, workers, debug, limit)
         except BaseExceptionGroup as group:
             error = unwrap(group)
             raise error from error.__cause__
-    return results
+    return everything
 
 
 async def execute_async(

@@ -47,9 +47,12 @@ def end(crew: Crew, grace: float) -> list[Exception]:
     return steps.troubles
 
 
-def finish_printing(crew: Crew) -> list[Exception]:
-    """Waits until everything is printed, for whoever reads it. What kept it from being printed."""
-    return [trouble for printer in (crew.stdout, crew.stderr) if (trouble := printer.finish()) is not None]
+def finish_printing(crew: Crew, patience: float | None) -> list[Exception]:
+    """Waits until everything is printed, for whoever reads it; for `patience` seconds at most, unless that is None.
+
+    What kept it from being printed.
+    """
+    return [trouble for printer in (crew.stdout, crew.stderr) if (trouble := printer.finish(patience)) is not None]
 
 
 def _stop(crew: Crew, zygote: Zygote, grace: float) -> None:

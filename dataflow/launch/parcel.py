@@ -22,7 +22,7 @@ import struct
 import sys
 import tempfile
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -37,7 +37,7 @@ _MOST = 1 << 30  # bytes that are written at a time: the system takes no more th
 @contextmanager
 def packed(content: object) -> Iterator[int]:
     """The descriptor of a file without a name that holds this; raises what keeps it from being pickled."""
-    fd = os.memfd_create("dataflow") if sys.platform == "linux" else os.dup(_nameless().fileno())
+    fd = os.memfd_create("dataflow") if sys.platform == "linux" else _nameless()
     try:
         with open(fd, "wb", closefd=False) as file:
             _write(file, content)
@@ -100,17 +100,20 @@ def attempt(content: object) -> None:
     _Pickler(_Nowhere(), buffer_callback=lambda _: False).dump(content)
 
 
-class _Nowhere(io.RawIOBase):
+class _Nowhere:
     """Takes all that is written to it."""
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: bytes, /) -> int:
+        """Forgets it."""
         return len(data)
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] (it has no types)
     """cloudpickle's, but for where functions find their variables, and for what should not travel."""
 
-    def __init__(self, file: BinaryIO, buffer_callback: Any = None) -> None:
+    def __init__(
+        self, file: BinaryIO | _Nowhere, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None = None
+    ) -> None:
         super().__init__(file, protocol=5, buffer_callback=buffer_callback)
         self._main = vars(sys.modules["__main__"])
         self._classes: set[str] = set()  # the names in `__main__` of classes that were pickled

@@ -63,11 +63,14 @@ class Printer:
             await self._news.wait()
         raise self.trouble
 
-    def finish(self) -> OSError | None:
-        """Waits until everything is written, and ends the thread. What kept it from being written, if anything did."""
+    def finish(self, patience: float | None = None) -> OSError | None:
+        """Waits until everything is written, and ends the thread. What kept it from being written, if anything did.
+
+        `patience`: for so many seconds at most; whoever does not read in time misses the rest.
+        """
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join()
+            self._thread.join(patience)
             self._thread = None
         return self.trouble
 

@@ -45,6 +45,11 @@ class Signals:
         assert meaning is not None
         raise meaning
 
+    @property
+    def impatient(self) -> bool:
+        """Whether there was more than one."""
+        return len(self._received) > 1
+
     def meaning(self) -> BaseException | None:
         """What is to be raised because of them, if there were any."""
         if signal.SIGTERM in self._received:

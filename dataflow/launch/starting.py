@@ -196,8 +196,7 @@ def _spawn(crew: Crew) -> Zygote:
 def _command(connection: int) -> list[str]:
     """The interpreter with the options of this one (-P: the working directory must not shadow anything)."""
     options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    path = [entry for entry in sys.path if isinstance(entry, str)]
-    return [sys.executable, *options, "-P", "-c", _CODE, str(connection), str(os.getpid()), *path]
+    return [sys.executable, *options, "-P", "-c", _CODE, str(connection), str(os.getpid()), *map(str, sys.path)]
 
 
 def _flush(stream: TextIO | None) -> None:

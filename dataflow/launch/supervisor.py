@@ -77,7 +77,8 @@ def run_processes(
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             troubles += end(crew, settings.grace)
             failure = signals.meaning() or failure
-        troubles += finish_printing(crew)  # a second Ctrl-C ends this
+        # Whoever has interrupted twice does not wait for those who do not read.
+        troubles += finish_printing(crew, settings.grace if signals.impatient else None)
     _raise(failure, troubles)
     return results
 
