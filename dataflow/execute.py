@@ -33,8 +33,8 @@ def execute(
 ) -> list[Any]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
-    Returns what each main returned, by worker. Several workers are forked processes, whose results must be plain data;
-    `in_process` keeps them in this one. `limit`: so many bytes may be on their way from one worker to others before
+    Returns what each main returned, by worker. Several workers are processes of their own, to which main and what it
+    uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes may be on their way from one worker to others before
     sources wait. `prefix`: printed lines say who printed them. `debug`: checks orders of timestamps and frontiers as
     it goes (slow).
 
@@ -87,7 +87,7 @@ async def execute_async(
 
 
 def refuse_inside_a_loop() -> None:
-    """A loop inside a loop cannot be, and forking inside one would give every worker a copy of it."""
+    """A trio loop inside a trio loop cannot be."""
     if trio.lowlevel.in_trio_run():
         raise DataflowError(
             "execute cannot be called from inside a trio loop: call it outside, "

@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, started when a test first asks for it, after everything that forks."""
+"""What all tests share: one Spark session, started when a test first asks for it, after everything else."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need Spark come last: a session brings threads, and other tests fork processes."""
+    """Tests that need Spark come last: a session brings threads, and tests of transports fork this process."""
     items.sort(key=lambda item: "spark" in getattr(item, "fixturenames", ()))

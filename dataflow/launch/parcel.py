@@ -108,7 +108,7 @@ class _Nowhere:
         return len(data)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] (it has no types)
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """cloudpickle's, but for where functions find their variables, and for what should not travel."""
 
     def __init__(

@@ -162,6 +162,23 @@ def test_a_notebook(arena: Arena) -> None:
     assert ended.out == f"{once}\n{again}\n"
 
 
+def test_a_caller_with_a_jvm(spark: Any) -> None:
+    async def main(worker: dataflow.Worker) -> list[int]:
+        seen: list[int] = []
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            stream.exchange(lambda n: n).inspect(lambda _, n: seen.append(n)).probe()
+        handle.send([row * 10 + worker.index for row in rows])
+        handle.close()
+        while worker.dataflows:
+            await worker.step()
+        return sorted(seen)
+
+    rows = [row.id for row in spark.range(3).collect()]
+    with failsafe(60):
+        assert dataflow.execute(main, workers=2) == [[0, 10, 20], [1, 11, 21]]
+
+
 # ---------------------------------------------------------------------------------------------- signals, files, streams
 
 
