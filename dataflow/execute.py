@@ -34,9 +34,9 @@ def execute(
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
     Returns what each main returned, by worker. Several workers are processes of their own, to which main and what it
-    uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes may be on their way from one worker to others before
-    sources wait. `prefix`: printed lines say who printed them. `debug`: checks orders of timestamps and frontiers as
-    it goes (slow).
+    uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes
+    may be on their way from one worker to others before sources wait. `prefix`: printed lines say who printed them.
+    `debug`: checks orders of timestamps and frontiers as it goes (slow).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
