@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -35,7 +36,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_configure() -> None:
-    """A shell ignores Ctrl-C on behalf of what it starts in the background; tests that send it would wait for ever."""
+    """Warnings are errors on workers as well, which have processes of their own.
+
+    A shell ignores Ctrl-C on behalf of what it starts in the background; tests that send it would wait for ever.
+    """
+    os.environ["PYTHONWARNINGS"] = "error"
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

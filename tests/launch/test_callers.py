@@ -214,7 +214,8 @@ def test_closed_standard_streams(arena: Arena, closed: set[int]) -> None:
         return await inner(worker)
 
     results = dataflow.execute(main, workers=2)
-    open("results.txt", "w").write(f"{results}\\n")
+    with open("results.txt", "w") as file:
+        file.write(f"{results}\\n")
 """,
     )
     shell = " ".join([f'exec "{sys.executable}" "{path}"', *(f"{fd}{'<' if fd == 0 else '>'}&-" for fd in closed)])
