@@ -246,6 +246,28 @@ def test_an_interrupt_while_workers_start(arena: Arena) -> None:
     assert ended.err == ""
 
 
+def test_an_interrupt_that_the_program_takes_for_its_own(arena: Arena) -> None:
+    # A process that workers are to be forked from has not made itself deaf to it yet.
+    program = arena.script(
+        """
+        async def main(worker):
+            return worker.index
+
+        start = subprocess.Popen.__init__
+
+        def start_and_interrupt(*args, **options):
+            start(*args, **options)
+            os.killpg(0, signal.SIGINT)
+
+        subprocess.Popen.__init__ = start_and_interrupt
+        signal.signal(signal.SIGINT, lambda *_: print("mine"))
+        print(dataflow.execute(main, workers=2))
+        """
+    )
+    ended = program.end()
+    assert (ended.out, ended.err) == ("mine\n[0, 1]\n", "")
+
+
 def test_a_fork_that_fails(arena: Arena) -> None:
     # Modules that main needs are imported where workers are forked: this one has one fork fail there.
     arena.write(
@@ -418,7 +440,8 @@ def test_workers_do_not_outlive_their_supervisor(arena: Arena) -> None:
     arena.settled()
 
 
-def test_busy_workers_do_not_outlive_it_either(arena: Arena) -> None:
+@pytest.mark.parametrize("zygote", ["lives", "is stopped"])
+def test_busy_workers_do_not_outlive_it_either(arena: Arena, zygote: str) -> None:
     program = arena.script(
         """
         async def main(worker):
@@ -430,7 +453,10 @@ def test_busy_workers_do_not_outlive_it_either(arena: Arena) -> None:
         """
     )
     program.workers(2)
+    program.wait_for("ready 0")
     program.wait_for("ready 1")
+    if zygote == "is stopped":  # it can do nothing: the kernel has to
+        os.kill(*program.zygotes(), signal.SIGSTOP)
     os.kill(program.pid, signal.SIGKILL)
     program.end()
     arena.settled()
