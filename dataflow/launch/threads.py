@@ -7,13 +7,16 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 _MOMENT = 0.002  # seconds
 _MOMENTS = 25
+_TASKS = Path("/proc/self/task")
+_CAREFUL = {"jemalloc_bg_thd"}  # pyarrow's memory: it takes its locks before a fork, and gives them back in both
 
 
 def has_threads() -> bool:
-    """Whether there are threads that do not end by themselves when the process forks.
+    """Whether there are threads that a fork could miss.
 
     Libraries that care (OpenBLAS, which numpy loads) end theirs before a fork and start them again when they are
     needed. So this forks, and looks what is left.
@@ -29,7 +32,20 @@ def has_threads() -> bool:
         os._exit(0)
     os.waitpid(pid, 0)
     for _ in range(_MOMENTS):  # a thread that has ended may be seen for a moment longer
-        if len(os.listdir("/proc/self/task")) == 1:
+        if not _others():
             return False
         time.sleep(_MOMENT)
     return True
+
+
+def _others() -> list[str]:
+    """The names of the threads that matter, but for this one's."""
+    names = []
+    for task in _TASKS.iterdir():
+        try:
+            name = (task / "comm").read_text().strip()
+        except OSError:
+            continue  # it has ended
+        if task.name != str(os.getpid()) and name not in _CAREFUL:
+            names.append(name)
+    return names

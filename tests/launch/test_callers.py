@@ -85,6 +85,14 @@ def test_threads_that_start_when_main_is_unpacked(arena: Arena) -> None:
     assert sorted(ended.out.splitlines()) == ["[0, 1]", *["imported"] * 4]
 
 
+@pytest.mark.parametrize("library", ["numpy", "scipy.linalg", "numba", "pyarrow.compute", "pandas"])
+def test_libraries_whose_threads_know_of_forks_are_imported_once(arena: Arena, library: str) -> None:
+    arena.write("program.py", f"import {library}\nprint('imported', os.getpid())\nasync def main(worker):\n    pass\n")
+    ended = arena.cli("run", "program:main", "--workers", "3").end()
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.count("imported") == 2, "here, and where workers are forked"
+
+
 def test_a_thread_calls() -> None:
     results: list[Any] = []
 
