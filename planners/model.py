@@ -202,6 +202,12 @@ class BinMap:
         """Itself: see `Intervals.bins`."""
         return self
 
+    @property
+    def consecutive(self) -> bool:
+        """Whether each node's tasks are, so that `intervals` has an answer."""
+        busy = [node for i, node in enumerate(self.owners) if i == 0 or node != self.owners[i - 1]]
+        return len(set(busy)) == len(busy)
+
     def intervals(self) -> Intervals:
         """The same as intervals, if each node's tasks are consecutive; idle nodes get empty intervals at the end."""
         starts = [i for i in range(self.tasks) if i == 0 or self.owners[i] != self.owners[i - 1]]

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from planners.baselines import redist, storm
 from planners.errors import BadRequest
 from planners.loop import Loop
-from planners.observation import Ints, Observation, by_bins, by_intervals
+from planners.model import Plan
+from planners.observation import TABLE, Ints, Observation, by_bins, by_intervals
 from planners.rebalance import llfd, min_mig, min_table, mixed, mixed_bf, readj
 
 PLANNERS: dict[str, Callable[..., Any]] = {
@@ -27,6 +29,7 @@ PLANNERS: dict[str, Callable[..., Any]] = {
     "mixed-bf": mixed_bf,
     "readj": readj,
 }
+OTHERWISE: dict[str, Callable[..., Plan]] = {"storm": storm, "redist": redist}
 COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
 
 
@@ -40,6 +43,10 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--workers", type=int, help="how many there are (as many as the log names)")
     parser.add_argument("--cost", choices=["records", "cost"], default="records", help="what a bin's load is")
     parser.add_argument("--capacity", type=float, help="load of a worker per interval: then workers come and go")
+    parser.add_argument(
+        "--otherwise", choices=OTHERWISE, help="with --capacity: who plans what ssm refuses, such as scattered bins"
+    )
+    parser.add_argument("--table", type=int, default=TABLE, help=f"most entries of the routing table ({TABLE:,})")
     parser.add_argument("--patience", type=int, default=2, help="for how many intervals something must be wrong")
     parser.add_argument("--cool-down", type=int, default=1, help="intervals without another migration after one")
     parser.set_defaults(run=replay)
@@ -61,9 +68,10 @@ def replay(options: argparse.Namespace) -> int:
 
 def _loop(options: argparse.Namespace) -> Loop:
     if options.capacity is None:
-        planner = by_bins(PLANNERS[options.planner], options.theta)
+        planner = by_bins(PLANNERS[options.planner], options.theta, options.table)
     else:
-        planner = by_intervals(tau=options.theta, capacity=options.capacity)
+        otherwise = None if options.otherwise is None else OTHERWISE[options.otherwise]
+        planner = by_intervals(tau=options.theta, capacity=options.capacity, otherwise=otherwise)
     return Loop(planner, patience=options.patience, cool_down=options.cool_down)
 
 
