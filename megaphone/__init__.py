@@ -8,7 +8,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `pins`: keys that live apart from their bins. `keyspace`: what a key is. Pure. `errors`: what is refused.
 - `configuration`: which worker has which bin at which time. Pure.
 - `hashing`: from a key to its bin.
-- `following`: updates from files and pipes.
+- `following`: updates from files and pipes; `tailing`: their bytes, as they come.
 - `routing`: F, as far as rows and columns agree. `assembly`: F and S put together.
 - `bins`: state and pending records by bin, as Python objects. `portions`: how such a bin travels. Pure. `state`: S for
   rows. `rows`: F for rows.
