@@ -381,3 +381,39 @@ def test_a_dataflow_is_steered_by_a_file_as_it_grows(tmp_path: Path) -> None:
         path = tmp_path / f"wishes {seed}"
         path.write_text("")
         assert simulate(steered, path, workers=2, seed=seed) == [[[time % 2] * 4 for time in range(6)]] * 2
+
+
+ODD: list[Any] = [
+    None, True, "x", [], {}, [[]], ["x"], [1, [2]], {"a": 1}, -1, 0.5, 10**30, -(10**30), 2**63, 2**64, 1e308, "\ud800",
+    float("nan"), float("inf"), [float("nan")], [{"a": 1}],
+]  # fmt: skip
+
+
+def test_no_line_can_raise_what_is_not_a_refusal(tmp_path: Path) -> None:
+    """Whatever its members are, on rows and on columns, with keys that can be pinned and without."""
+    entries: list[Any] = [{"time": odd, "bin": 0, "worker": 1} for odd in ODD]
+    entries += [{"time": 5, "bin": odd, "worker": 1} for odd in ODD] + [{"time": 5, "map": odd} for odd in ODD]
+    entries += [{"time": 5, name: 0, "worker": odd} for odd in ODD for name in ("bin", "key")]
+    entries += [{"time": 5, "key": odd, "worker": 1} for odd in ODD] + [{"time": 5, "map": [0, odd]} for odd in ODD]
+    path = tmp_path / "wishes"
+    path.write_text("\n".join(map(json.dumps, entries)))
+
+    @megaphone.fold(state={"n": "i8"}, output={"n": "i8"})
+    def tally(key, state):  # type: ignore[no-untyped-def]
+        state.n += 1
+        return state.n
+
+    async def main(worker: dataflow.Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            handles = [scope.input(f"{kind} {number}") for number in range(3) for kind in ("control", "data")]
+            (_, c0), (_, d0), (_, c1), (_, d1), (_, c2), (_, d2) = handles
+            megaphone.unary(c0, d0, key=lambda k: k, fold=lambda *_: (), bins=2)
+            megaphone.unary(c1, d1, key=lambda k: k, fold=lambda *_: (), bins=2, by_key=True)
+            megaphone.state_machine(c2, d2, key="key", fold=tally, bins=2)
+        refused: list[list[str]] = [[], [], []]
+        for told, (handle, _) in zip(refused, handles[::2], strict=True):
+            await megaphone.follow(handle, path, lambda error, text, told=told: told.append(text), until_end=True)  # type: ignore[misc]
+        return [len(told) for told in refused]
+
+    for none, rows, columns in simulate(main, workers=2, debug=True):
+        assert 147 == len(entries) > none > columns >= rows > 120
