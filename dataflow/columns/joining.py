@@ -103,7 +103,7 @@ class JoinStore(ColumnStore):
         sides: dict[str, Any] = {}
         for field, pool in zip(_HEADS, self._pools, strict=True):
             count, words = take_chain(self.table, field, pool, key, keep=True)
-            rows = words.reshape(count, -1)
+            rows = words.reshape(count, len(pool.columns))
             columns = [_narrow(np.ascontiguousarray(rows[:, i]), kind) for i, kind in enumerate(pool.kinds or ())]
             values = zip(*(column.tolist() for column in columns), strict=True)
             sides[field] = [dict(zip(pool.columns, row, strict=True)) for row in values] or [{}] * count
