@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dataflow import Stream
 from dataflow.errors import ConstructionError
 from dataflow.order import Time
+from dataflow.state.stores.row_store import Postponer
 from megaphone import rows
 from megaphone.assembly import INTERVAL, Migratable
-from megaphone.state import Postponer
 
 if TYPE_CHECKING:
     from dataflow.columns.fold import Fold

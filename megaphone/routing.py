@@ -11,15 +11,21 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
+import numpy as np
+
+from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
 from dataflow.order import Time
+from dataflow.state.pieces import Piece, Words, join, pack
+from dataflow.state.store import B, Store
 from megaphone.configuration import Configurations, Migration
 from megaphone.control import check_update
 from megaphone.keyspace import KeySpace
-from megaphone.pins import Pins
+from megaphone.pins import KeyMoves, Pins
 
+PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
@@ -73,20 +79,31 @@ class RoutedState(Routed):
 
 
 @dataclass
-class Shared:
+class Shared(Generic[B]):
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
-    bins: Any  # what S holds, and F takes from
+    store: Store[B]  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
 
+def _message(packed: Sequence[Sequence[Words]]) -> Parts:
+    """Packed pieces, by destination, as a message to each."""
+    return Parts([_as_batch(join(pieces)) if pieces else () for pieces in packed])
+
+
+def _as_batch(words: Words) -> Columns:
+    return Columns.trusted({"words": words}, len(words))
+
+
 class Router(ABC):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
-    def __init__(self, context: Context, shared: Shared, initial: Any, ports: int, keys: KeySpace) -> None:
+    def __init__(
+        self, context: Context, shared: Shared[Any], initial: Sequence[int], ports: int, keys: KeySpace
+    ) -> None:
         self._context = context
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
@@ -152,9 +169,33 @@ class Router(ABC):
                 return False
         return False
 
-    @abstractmethod
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
-        """Uninstalls the bins that leave this worker: pieces of them to send, with their sizes in bytes."""
+        """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
+        packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
+        size = 0
+        for destination, piece in self._departing(migration):
+            if size and size + len(piece.words) > PIECE:
+                yield _message(packed), size * 8
+                packed, size = [[] for _ in packed], 0
+            packed[destination].append(pack(piece))
+            size += len(piece.words)
+        if any(packed):
+            yield _message(packed), size * 8
+
+    def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
+        """Pieces of what leaves, and to which worker."""
+        if migration.keys is not None:
+            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
+        mine = migration.origins == self._context.worker
+        for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
+            for piece in self._shared.store.take_bin(bin, PIECE):
+                yield destination, piece
+
+    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
+        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
+            were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
+                yield int(moves.destinations[i]), piece
 
     @abstractmethod
     def route(self, time: Time, port: int, batch: Any) -> Parts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from dataflow.order import Time
+from megaphone.apart import PinningStore
 from megaphone.assembly import Handle, Migratable
 from megaphone.statistics import Statistics
 
@@ -16,7 +15,7 @@ class TogetherHandle(Handle):
     """What a controller may know of several operators with the same bins: the slowest decides."""
 
     def __init__(self, handles: Sequence[Handle]) -> None:
-        self.bins, self.peers, self.state = handles[0].bins, handles[0].peers, None
+        self.bins, self.peers, self.store = handles[0].bins, handles[0].peers, handles[0].store
         self._handles = handles
 
     @property
@@ -52,13 +51,14 @@ def state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
     """Keys that have state on this worker, and the bytes that all would travel as, post-dated records included."""
     from dataflow.columns.kernels import USED
 
-    keys = sum(int(operator.handle.state.table.meta[:, USED].sum()) for operator in operators)
-    parts = [part for operator in operators for part in operator.handle.state.movable]
-    return keys, sum(int(np.sum(part.segments.sizes)) for part in parts)
+    stores = [operator.handle.store for operator in operators]
+    keys = sum(int(store.table.meta[:, USED].sum()) for store in stores if isinstance(store, PinningStore))
+    return keys, sum(int(store.sizes(0, store.bins).sum()) for store in stores)
 
 
 def make_ready(operators: Sequence[Migratable], size: int) -> None:
     """Touches so many bytes of memory for each table and queue of theirs on this worker, before they are needed."""
     for operator in operators if size else ():
-        for part in operator.handle.state.movable:
+        assert isinstance(operator.handle.store, PinningStore)
+        for part in operator.handle.store.home.parts:
             part.segments.make_ready(size)

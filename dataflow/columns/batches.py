@@ -20,9 +20,9 @@ import numpy as np
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.pending import Pending
 from dataflow.columns.schema import Schema, wide
-from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, Table, make_table
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.with_pending import WithPending
 
 
 class BatchNotificator:
@@ -52,13 +52,14 @@ class BatchNotificator:
         )
         for i, (name, kind) in enumerate(kinds.items()):
             rows[:, 2 + i] = np.broadcast_to(np.asarray(values[name], kind), len(words)).copy().view(np.uint64)
+        self._table.mark(words)
         self._pending.add(rows.reshape(-1), self._table.bins_of(words))
 
 
-class KeyedBatches(WithPending):
-    """The state of an operator whose fold is a function of batches. See `Keyed` for what hosts expect."""
+class BatchStore(WithPending):
+    """The state of an operator whose fold is a function of batches."""
 
-    fires_together = takes_together = False
+    pending: Pending
 
     def __init__(
         self,
@@ -83,23 +84,12 @@ class KeyedBatches(WithPending):
         self._fold = fold
         self._notificator = BatchNotificator(self.table, self.pending)
 
-    @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
-        return [self.table, self.pending]
-
-    @property
-    def least_pending(self) -> int | None:
-        """The least time to which a record was post-dated."""
-        least: int | None = self.pending.least
-        return least
-
-    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
+        self.table.mark(keys)
         due: dict[str, Array] = {"key": keys.view(np.int64), **dict(zip(self.pending.kinds, values, strict=True))}
         self._notificator.now, self._notificator.due = time, Columns.trusted(due, len(keys))
         try:

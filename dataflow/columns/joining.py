@@ -16,9 +16,10 @@ from dataflow.columns import joins
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import as_words
 from dataflow.columns.segments import Part, Segments
-from dataflow.columns.single import SinglePart, make_row, put_chain, take_chain, take_row
+from dataflow.columns.single import KeyPart, make_row, put_chain, take_chain, take_row
 from dataflow.columns.table import HashTable
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.column_store import ColumnStore
 
 LEFT, RIGHT = 0, 1
 _HEADS = ("left", "right")
@@ -53,11 +54,9 @@ class Pool(Part):
             )
 
 
-class KeyedJoin:
-    """The state of a join on one worker. See `Keyed` for what hosts expect."""
+class JoinStore(ColumnStore):
+    """The state of a join on one worker."""
 
-    fires_together = takes_together = False
-    pending = None
     least_pending = None
 
     def __init__(
@@ -77,14 +76,15 @@ class KeyedJoin:
         self._unique = None if unique is None else _HEADS.index(unique)
 
     @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
+    def parts(self) -> list[Part]:
+        """The heads of chains by key, and the rows of each side."""
         return [self.table, *self._pools]
 
-    def take_key(self, key: Array) -> Iterator[SinglePart]:
-        """Takes a key out, part by part."""
-        chains = [take_chain(self.table, field, pool, key) for field, pool in zip(_HEADS, self._pools, strict=True)]
-        row = take_row(self.table, key)  # the heads of its chains are none by now
+    def key_parts(self, key: Array, keep: bool) -> Iterator[KeyPart]:
+        chains = [
+            take_chain(self.table, field, pool, key, keep) for field, pool in zip(_HEADS, self._pools, strict=True)
+        ]
+        row = take_row(self.table, key, keep)  # the heads of its chains are none by now, unless they are kept
         if row is not None:
             yield 0, 1, row
         for side, (count, words) in enumerate(chains):
@@ -98,10 +98,20 @@ class KeyedJoin:
         else:
             put_chain(self.table, _HEADS[part - 1], self._pools[part - 1], key, count, words)
 
-    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def entry(self, key: Array, row: int) -> dict[str, Any]:
+        """The rows of a key on each side, the oldest first."""
+        sides: dict[str, Any] = {}
+        for field, pool in zip(_HEADS, self._pools, strict=True):
+            count, words = take_chain(self.table, field, pool, key, keep=True)
+            rows = words.reshape(count, len(pool.columns))
+            columns = [_narrow(np.ascontiguousarray(rows[:, i]), kind) for i, kind in enumerate(pool.kinds or ())]
+            values = zip(*(column.tolist() for column in columns), strict=True)
+            sides[field] = [dict(zip(pool.columns, row, strict=True)) for row in values] or [{}] * count
+        return sides
+
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 

@@ -386,6 +386,21 @@ def _bin_of(tag: Any, shift: Any, segment: Any, deep: Any) -> Any:
     return ((tag & ~TOP) | ((np.uint64(segment) << (shift + np.uint64(deep))) & TOP)) >> shift
 
 
+@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64[::1])", cache=True)
+def list_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, rows: Any) -> Any:
+    """The rows of one bin of a hash table; how many."""
+    deep = ctl[DEEP]
+    segment = bin >> deep
+    first, room = np.int64(meta[segment, FIRST]), np.int64(meta[segment, ROOM])
+    found = 0
+    for row in range(first, first + room):
+        tag = words[row * stride]
+        if tag and _bin_of(tag, shift, segment, deep) == np.uint64(bin):
+            rows[found] = row
+            found += 1
+    return found
+
+
 @njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64, uint64[::1])", cache=True)
 def take_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, start: Any, out: Any) -> Any:
     """Takes rows of a bin out of a segment that it shares, from a place in it on, until `out` is full; the place to go

@@ -79,13 +79,17 @@ class Part:
 
     def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
         """Takes a bin out, in pieces of at most `limit` words."""
+        yield from self.copy(bin, limit)
+        self.segments.clear(bin)
+
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        """The same pieces of a bin that stays. They are views: good until the bin changes."""
         segments = self.segments
         rows = segments.contents(bin)
         room, used, extra = segments.meta[bin, kernels.ROOM :].tolist()
         extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
         for offset in range(0, len(rows), limit):
             yield (room, used, extra, offset), rows[offset : offset + limit]
-        segments.clear(bin)
 
     def come(self, bin: int, head: Head, words: Array) -> bool:
         """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""

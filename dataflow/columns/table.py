@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
@@ -56,6 +57,7 @@ class Table(Part, ABC):
         self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
         self.moves: Array = np.zeros(bins, np.int64)  # by bin, how often rows have come or gone without a record
+        self._changed: NDArray[np.bool_] | None = None  # by bin, once somebody tracks changes
         self.homes: Array = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
 
     def departed(self, bin: int) -> None:
@@ -63,6 +65,37 @@ class Table(Part, ABC):
 
     def arrived(self, bin: int) -> None:
         self.moves[bin] += 1
+
+    @property
+    def records(self) -> Array:
+        """How many records were applied, by bin. They come round at 32 bits."""
+        return self.meta[:, kernels.RECORDS]
+
+    # Which bins have changed
+
+    def track_changes(self) -> None:
+        """From now on `take_changed` says which bins have changed: all that are here, at first."""
+        if self._changed is None:
+            self._changed = np.zeros(self.bins, bool)
+            self._changed[self.occupied] = True
+
+    def take_changed(self) -> NDArray[np.intp]:
+        """The bins that have changed since this was last asked."""
+        if self._changed is None:
+            raise AssertionError("nobody asked this table to track changes")
+        changed = np.flatnonzero(self._changed)
+        self._changed[changed] = False
+        return changed
+
+    def mark(self, keys: Array) -> None:
+        """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
+        if self._changed is not None:
+            self._changed[self.bins_of(keys)] = True
+
+    def mark_bin(self, bin: int) -> None:
+        """The same of a whole bin."""
+        if self._changed is not None:
+            self._changed[bin] = True
 
     @property
     def fields(self) -> list[str]:
@@ -92,6 +125,10 @@ class Table(Part, ABC):
     @abstractmethod
     def scan(self) -> tuple[Array, Array]:
         """Every key that has state, and its row."""
+
+    @abstractmethod
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        """Every key of a bin, and its row. O(segment)."""
 
     def read(self) -> Columns:
         """All state as columns: `key` and the fields. O(state): for tests, snapshots and reports."""
@@ -140,6 +177,21 @@ class HashTable(Table):
                 place = 0  # others have closed gaps or made the segment grow meanwhile: some are further to the front
         self.segments.watch()
 
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        if not self.segments.deep:
+            yield from super().copy(bin, limit)
+            return
+        rows = self._rows_of_bin(bin)
+        each = max(1, limit // self.stride)
+        table = self.words[: len(self.entries) * self.stride].reshape(-1, self.stride)
+        for start in range(0, len(rows), each):
+            yield (0, len(rows), 0, start * self.stride), table[rows[start : start + each]].reshape(-1)
+
+    def _rows_of_bin(self, bin: int) -> Array:
+        rows = np.empty(int(self.meta[bin, kernels.USED]), np.int64)
+        kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
+        return rows
+
     def come(self, bin: int, head: Head, words: Array) -> bool:
         if not self.segments.deep:
             return super().come(bin, head, words)
@@ -169,6 +221,7 @@ class HashTable(Table):
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
 
     def rows(self, keys: Array) -> Array:
+        self.mark(keys)
         rows = np.empty(len(keys), np.int64)
         if kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
             raise self.full()
@@ -183,6 +236,7 @@ class HashTable(Table):
         return bool(row[0] >= 0)
 
     def forget(self, keys: Array) -> None:
+        self.mark(keys)
         kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
     def anchors(self) -> Array:
@@ -196,6 +250,13 @@ class HashTable(Table):
         count = int(self.meta[:, kernels.USED].sum())
         keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
         kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
+        unmix_all(keys, keys)
+        return keys, rows
+
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        rows = self._rows_of_bin(bin)
+        top = (np.uint64(bin) << np.uint64(self.shift)) & kernels.TOP
+        keys = (self.words[rows * self.stride] & ~kernels.TOP) | top
         unmix_all(keys, keys)
         return keys, rows
 
@@ -257,6 +318,7 @@ class DenseTable(Table):
 
     def rows(self, keys: Array) -> Array:
         self.check(keys)
+        self.mark(keys)
         bins = self.bins_of(keys)
         np.add.at(self.meta[:, kernels.RECORDS], bins, 1)
         rows: Array = self.meta[bins, kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
@@ -280,6 +342,14 @@ class DenseTable(Table):
         rows = self.meta[bins, kernels.FIRST][:, None] + positions[None, :]
         inside = keys < self.domain
         return keys[inside].astype(np.uint64), rows[inside]
+
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        if not self.meta[bin, kernels.ROOM]:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        positions = np.arange(self._each)
+        keys = (positions << self.shift) + bin
+        inside = keys < self.domain
+        return keys[inside].astype(np.uint64), int(self.meta[bin, kernels.FIRST]) + positions[inside]
 
 
 def make_table(bins: int, schema: Schema, dense: Dense | None) -> Table:

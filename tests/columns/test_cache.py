@@ -21,11 +21,11 @@ from dataflow.columns.loop import head, loop
 PROGRAM = """
 import json, sys
 from dataflow.columns import Columns
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
 from users import add
 if len(sys.argv) > 1:  # two at once: wait for the other
     print("ready", flush=True); sys.stdin.readline()
-operator = Keyed("x", [Side("k", "v", add)], None, 4, None)
+operator = FoldStore("x", [Side("k", "v", add)], None, 4, None)
 operator.run(0, [[Columns({"k": [1, 1], "v": [5, 6]})]])
 stats = operator._drivers[0]._drive.stats
 print(json.dumps([sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), operator.table.read().rows()]))

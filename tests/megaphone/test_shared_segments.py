@@ -10,7 +10,7 @@ import pytest
 import dataflow
 from dataflow.columns import table
 from dataflow.testing import simulate
-from megaphone import columns
+from megaphone import routing
 from tests.megaphone import column_cases, pin_cases
 from tests.megaphone import test_joins as join_cases
 
@@ -18,7 +18,7 @@ from tests.megaphone import test_joins as join_cases
 @pytest.fixture(params=[2, 4], ids=["two segments", "four segments"], autouse=True)
 def few_segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MOST", request.param)
-    monkeypatch.setattr(columns, "PIECE", 8)  # words: a bin goes in several messages
+    monkeypatch.setattr(routing, "PIECE", 8)  # words: a bin goes in several messages
 
 
 def test_correctness_migration_and_completion() -> None:

@@ -15,7 +15,7 @@ EPOCHS = 120
 
 def sizes(operator: Any) -> tuple[int, int]:
     """Keys, and post-dated records, of an operator."""
-    state = operator.handle.state
+    state = operator.handle.store.home
     return int(state.table.meta[:, USED].sum()), 0 if state.pending is None else len(state.pending)
 
 
@@ -30,7 +30,7 @@ def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, in
 
     dataflow.execute(_main, plan, watch)
     made = jobs[0].operators.made
-    return seen, [sizes(operator) for operator in made], [o.handle.state.table.segments.__sizeof__() for o in made]
+    return seen, [sizes(operator) for operator in made], [o.handle.store.table.segments.__sizeof__() for o in made]
 
 
 async def _main(worker: dataflow.Worker, plan: Plan, watch: Callable[[Job, int], None]) -> Any:
