@@ -18,7 +18,6 @@ from dataflow.columns.fold import Fold
 from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
 from dataflow.columns.host import Host
 from dataflow.columns.joining import KeyedJoin
-from dataflow.columns.kernels import RECORDS
 from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.scatter import split
@@ -283,10 +282,7 @@ class ColumnHost(Host):
         return heavy.keys.view(np.int64), heavy.estimates.astype(np.int64), heavy.errors.astype(np.int64)
 
     def _counted(self) -> tuple[Any, Any]:
-        def sizes_of(first: int, end: int) -> Any:
-            return sum(part.segments.sizes_of(first, end) for part in self._keyed.movable)
-
-        return self._keyed.table.meta[:, RECORDS], sizes_of
+        return self._keyed.home.records, self._keyed.home.sizes_of
 
 
 def folded(

@@ -61,7 +61,7 @@ def unpack(message: Words) -> Piece:
 
 def arrive(parts: Sequence[Any], piece: Piece) -> None:
     """Installs a piece. They come in any order: the first makes room for all, and the last completes the bin."""
-    if piece.part >= len(parts) or piece.bin >= parts[piece.part].segments.bins:
+    if piece.part >= len(parts) or piece.bin >= parts[piece.part].bins:
         raise ValueError(f"a piece of part {piece.part} of bin {piece.bin}, of which there is none")
     part = parts[piece.part]
     if piece.offset == 0:

@@ -59,6 +59,7 @@ class KeyedBatches(WithPending):
     """The state of an operator whose fold is a function of batches. See `Keyed` for what hosts expect."""
 
     fires_together = takes_together = False
+    pending: Pending  # always, even if nothing is post-dated
 
     def __init__(
         self,
@@ -84,11 +85,6 @@ class KeyedBatches(WithPending):
         self._notificator = BatchNotificator(self.table, self.pending)
 
     @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
-        return [self.table, self.pending]
-
-    @property
     def least_pending(self) -> int | None:
         """The least time to which a record was post-dated."""
         least: int | None = self.pending.least
@@ -96,8 +92,7 @@ class KeyedBatches(WithPending):
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
         due: dict[str, Array] = {"key": keys.view(np.int64), **dict(zip(self.pending.kinds, values, strict=True))}

@@ -17,6 +17,7 @@ from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import as_words
 from dataflow.columns.segments import Part, Segments
 from dataflow.columns.single import SinglePart, make_row, put_chain, take_chain, take_row
+from dataflow.columns.store import Store
 from dataflow.columns.table import HashTable
 from dataflow.errors import ConstructionError
 
@@ -53,7 +54,7 @@ class Pool(Part):
             )
 
 
-class KeyedJoin:
+class KeyedJoin(Store):
     """The state of a join on one worker. See `Keyed` for what hosts expect."""
 
     fires_together = takes_together = False
@@ -77,8 +78,7 @@ class KeyedJoin:
         self._unique = None if unique is None else _HEADS.index(unique)
 
     @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
+    def movable(self) -> list[Part]:
         return [self.table, *self._pools]
 
     def take_key(self, key: Array) -> Iterator[SinglePart]:
@@ -100,8 +100,7 @@ class KeyedJoin:
 
     def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 

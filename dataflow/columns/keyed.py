@@ -77,13 +77,13 @@ class Keyed(WithPending):
 
     def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
         """Applies the batches of a time, those of each input in turn."""
-        self._stay_ahead()
+        self.stay_ahead()
         return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
 
     def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
         """Applies the records of several times, one after the other, so many of each: what comes out at each. They are
         made ready for it together, which costs about as much for the few of one time."""
-        self._stay_ahead()
+        self.stay_ahead()
         order = self.sides[0].order
         if order:
             numbers = np.repeat(np.arange(len(times)), lengths)
@@ -94,7 +94,7 @@ class Keyed(WithPending):
         """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
         comes out at each."""
         assert self.pending is not None and self._due is not None
-        self._stay_ahead()
+        self.stay_ahead()
         dates, keys, values = self.pending.due_first(until)
         ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
         times: list[int] = dates[ends - 1].tolist()
@@ -110,10 +110,6 @@ class Keyed(WithPending):
             return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
         results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
         return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
-
-    def _stay_ahead(self) -> None:
-        for part in self.movable:
-            part.segments.stay_ahead()
 
     def _receive(self, port: int, time: int, batches: list[Columns]) -> list[Columns]:
         order = self.sides[port].order
@@ -147,14 +143,9 @@ class Keyed(WithPending):
             yield
             return
         bins = self.table.bins_of(keys)
-        counted = self.table.meta[bins, kernels.RECORDS]
+        counted = self.table.records[bins]
         yield
-        self.table.meta[bins, kernels.RECORDS] = counted
-
-    @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
-        return [self.table] if self.pending is None else [self.table, self.pending]
+        self.table.records[bins] = counted
 
     @property
     def least_pending(self) -> int | None:

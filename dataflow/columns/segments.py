@@ -70,6 +70,19 @@ class Part:
 
     segments: Segments
 
+    @property
+    def bins(self) -> int:
+        """How many bins there are, here and elsewhere."""
+        return self.segments.bins
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """How many bytes of each bin, from one number up to another, would travel."""
+        return self.segments.sizes_of(first, end)
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes of memory before they are needed."""
+        self.segments.make_ready(size)
+
     def describe(self) -> Array:
         """What must be known of the rows, besides themselves, where a bin arrives: words."""
         return np.empty(0, np.uint64)

@@ -16,6 +16,9 @@ import numpy as np
 
 from dataflow.columns import heaps, joins, kernels
 from dataflow.columns.batch import Array
+from dataflow.columns.pending import Pending
+from dataflow.columns.segments import Part
+from dataflow.columns.store import Store
 from dataflow.columns.table import Table
 
 SinglePart = tuple[int, int, Array]
@@ -27,7 +30,7 @@ def take_row(table: Table, key: Array) -> Array | None:
     row = _row_of(table, key)
     if row is None:
         return None
-    table.moves[table.bins_of(key)] += 1
+    table.rows_changed(table.bins_of(key))
     skip = 0 if table.dense else 1
     words = table.words[row * table.stride + skip : (row + 1) * table.stride].copy()
     if table.dense:
@@ -58,11 +61,11 @@ def put_row(table: Table, key: Array, words: Array) -> None:
 
 def make_row(table: Table, key: Array) -> int:
     """The row of a key, made if need be."""
-    bin = int(table.bins_of(key)[0])
-    table.moves[bin] += 1
-    counted = int(table.meta[bin, kernels.RECORDS])
+    bins = table.bins_of(key)
+    table.rows_changed(bins)
+    counted = table.records[bins]
     row = int(table.rows(key)[0])
-    table.meta[bin, kernels.RECORDS] = counted  # it was no record
+    table.records[bins] = counted  # it was no record
     return row
 
 
@@ -87,11 +90,14 @@ def put_pending(pending: Any, bin: int, words: Array) -> None:
     pending.add(np.ascontiguousarray(words), np.full(len(words) // pending.stride, bin, np.int64))
 
 
-class WithPending:
-    """One key of a store that has a table and post-dated records, or a table alone."""
+class WithPending(Store):
+    """A store that has a table and post-dated records, or a table alone."""
 
-    table: Table
-    pending: Any
+    pending: Pending | None
+
+    @property
+    def movable(self) -> list[Part]:
+        return [self.table] if self.pending is None else [self.table, self.pending]
 
     def take_key(self, key: Array) -> Iterator[SinglePart]:
         """Takes a key out, part by part."""
