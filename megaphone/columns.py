@@ -168,9 +168,10 @@ class ColumnRouter(Router):
         if migration.keys is not None:
             yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
         mine = migration.origins == self._context.worker
-        store = self._shared.bins
-        for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
-            for words in depart(store.movable, bin, PIECE):
+        bins, destinations = migration.bins[mine], migration.destinations[mine]
+        parts, here = self._shared.bins.movable, self._shared.bins.home.has(bins)  # of 2^20 bins most may be empty
+        for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            for words in depart(parts, bin, PIECE):
                 yield self._message(destination, words)
 
     def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[Parts, int]]:

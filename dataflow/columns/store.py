@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dataflow.columns.batch import Array
 from dataflow.columns.segments import Part
 from dataflow.columns.table import Table
@@ -31,6 +33,10 @@ class Store:
     def records(self) -> Array:
         """By bin, how many records were applied here so far, in 32 bits, which come round."""
         return self.table.records
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins: else it can leave without a word."""
+        return np.logical_or.reduce([part.has(bins) for part in self.movable])
 
     def sizes_of(self, first: int, end: int) -> Array:
         """How many bytes of each bin, from one number up to another, would travel."""

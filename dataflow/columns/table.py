@@ -147,7 +147,7 @@ class Table(Part, ABC):
     @property
     def occupied(self) -> Array:
         """The bins that have something in them."""
-        return np.flatnonzero(self.meta[:, kernels.USED if self.segments.deep else kernels.ROOM])
+        return np.flatnonzero(self.has(np.arange(self.bins)))
 
 
 class HashTable(Table):
