@@ -20,6 +20,7 @@ from dataflow.columns.segments import Segments
 
 _FIRST, _ROOM = 0, 1  # columns of meta, as in kernels
 _TOP = np.uint64(1 << 63)
+_MOST, _LEAST = (1 << 63) - 1, -(1 << 63)
 _WORDS, _META, _INTS, _BOOLS = types.uint64[::1], types.int32[::1, :], types.int64[::1], types.boolean[::1]
 
 
@@ -111,16 +112,16 @@ def _add(
     """Adds amounts; what is known of leaders stays true. -1, or which amount is too much."""
     for i in range(rows.size):
         at = rows[i] * stride + place
-        before = np.int64(words[at])
-        value = before + amounts[i]
-        if (value < before) != (amounts[i] < 0):
+        before, amount = np.int64(words[at]), amounts[i]
+        if before > _MOST - amount if amount > 0 else before < _LEAST - amount:
             return i
+        value = before + amount
         words[at] = np.uint64(value)
         segment, key = segments[i], np.int64(keys[i])
         if not known[segment]:
             continue
         if key == leaders[segment] and most[segment]:
-            known[segment] = amounts[i] >= 0
+            known[segment] = amount >= 0
             most[segment] = value
         elif value > most[segment] or (value == most[segment] and value and key < leaders[segment]):
             leaders[segment], most[segment] = key, value
