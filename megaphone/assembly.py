@@ -30,10 +30,12 @@ class Handle:
         probe: Probe,
         statistics: Statistics,
         state: Any,
+        control: Stream[Any],
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
+        self.control = control  # where updates come from
         self.statistics = statistics
         self.state = state  # what this worker holds: for reports and tests
         self.apart: Callable[[], Any] | None = None  # gives what it holds of keys that live apart from their bins
@@ -107,7 +109,10 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
     result = Migratable(scope, out.source)
-    result.handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store)
+    result.handle = Handle(
+        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store,
+        control,
+    )  # fmt: skip
     return result
 
 
