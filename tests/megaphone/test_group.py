@@ -191,3 +191,31 @@ def test_reports_of_a_worker_are_merged_when_every_operator_has_told() -> None:
     assert merged.reports == 1 and merged.heavy == {0: report}
     assert sizes_of(merged, [0] * 4) == [7, 0, 106, 200]
     assert sizes_of(merged, [0, 1, 0, 1]) == [7, UNKNOWN, 106, UNKNOWN]
+
+
+def test_a_step_is_done_when_the_slowest_operator_has_done_it() -> None:
+    """Two operators side by side; the second one's input stands still for a while."""
+
+    async def main(worker: dataflow.Worker) -> Any:
+        with worker.dataflow() as scope:
+            control, configuration = scope.input("control")
+            quick, stream = scope.input("quick")
+            slow, other = scope.input("slow")
+            operators = [machine(configuration, each, BINS) for each in (stream, other)]
+            probes = [operator.probe() for operator in operators]
+        controller = megaphone.Controller(control, megaphone.Group(operators))
+        if worker.index == 0:
+            controller.migrate([1] * BINS, megaphone.fluid())
+        seen = []
+        for time in range(8 * BINS):
+            if time == 20:
+                seen.append((controller.progress.steps_done, operators[0].handle.passed(10)))
+            controller.advance_to(time + 1)
+            quick.advance_to(time + 1)
+            if time >= 20:
+                slow.advance_to(time + 1)
+            await probes[time >= 20].wait_passed(time)
+        return seen, controller.progress.steps_done
+
+    (seen, done), _ = simulate(main, workers=2, seed=3)
+    assert seen == [(0, True)] and done == BINS // 2
