@@ -36,7 +36,8 @@ class Store:
 
     def has(self, bins: Array) -> Array:
         """Whether there is anything of each of these bins: else it can leave without a word."""
-        return np.logical_or.reduce([part.has(bins) for part in self.movable])
+        found: Array = np.logical_or.reduce([part.has(bins) for part in self.movable])
+        return found
 
     def sizes_of(self, first: int, end: int) -> Array:
         """How many bytes of each bin, from one number up to another, would travel."""
