@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, types
 
 from dataflow.columns.batch import Array
-from dataflow.columns.hashing import WORDS, unmix
+from dataflow.columns.hashing import WORDS, mix, unmix
 from dataflow.columns.segments import Segments
 
 _FIRST, _ROOM = 0, 1  # columns of meta, as in kernels
@@ -34,9 +34,6 @@ class Ranked(Protocol):
     @property
     def spread(self) -> int:
         """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
-
-    def segments_of(self, keys: Array) -> Array:
-        """The segment of each key."""
 
     def rows(self, keys: Array) -> Array:
         """The row of each key, made if need be."""
@@ -70,16 +67,15 @@ class Leaders:
         """Adds to the values of keys (words, which may repeat), and forgets those keys, with all their state, whose
         value is then 0. OverflowError names a key whose value would not fit into 64 bits."""
         table, segments = self._table, self._table.segments
-        rows = table.rows(keys)
+        rows, gone = table.rows(keys), np.empty(len(keys), bool)
         wrong = _add(
-            segments.words, segments.stride, self._place, keys, table.segments_of(keys), rows,
-            np.ascontiguousarray(amounts, np.int64), self._keys, self._most, self._known,
+            segments.words, segments.stride, self._place, table.dense, table.spread, keys, rows,
+            np.ascontiguousarray(amounts, np.int64), self._keys, self._most, self._known, gone,
         )  # fmt: skip
         if wrong >= 0:
             key = int(keys[wrong].view(np.int64))
             raise OverflowError(f"{self._field} of the key {key} does not fit into 64 bits any more")
-        values = segments.words[rows * segments.stride + self._place]
-        table.remove(keys[values == 0])
+        table.remove(keys[gone])
 
     def first(self) -> tuple[int, int] | None:
         """The leader and its value; None if no value is above 0."""
@@ -104,12 +100,19 @@ def _field(dtype: np.dtype[Any], name: str) -> tuple[np.dtype[Any], int]:
     return kind, place
 
 
-@njit(types.int64(_WORDS, types.int64, types.int64, WORDS, _INTS, _INTS, _INTS, _INTS, _INTS, _BOOLS), cache=True)
+@njit(
+    types.int64(
+        _WORDS, types.int64, types.int64, types.boolean, types.uint64, WORDS, _INTS, _INTS, _INTS, _INTS, _BOOLS, _BOOLS
+    ),
+    cache=True,
+)  # fmt: skip
 def _add(
-    words: Any, stride: Any, place: Any, keys: Any, segments: Any, rows: Any, amounts: Any,
-    leaders: Any, most: Any, known: Any,
+    words: Any, stride: Any, place: Any, dense: Any, spread: Any, keys: Any, rows: Any, amounts: Any,
+    leaders: Any, most: Any, known: Any, gone: Any,
 ) -> Any:  # fmt: skip
-    """Adds amounts; what is known of leaders stays true. -1, or which amount is too much."""
+    """Adds amounts; what is known of leaders stays true, and `gone` tells the keys with nothing left. -1, or which
+    amount is too much."""
+    mask = np.uint64(known.size - 1)
     for i in range(rows.size):
         at = rows[i] * stride + place
         before, amount = np.int64(words[at]), amounts[i]
@@ -117,7 +120,8 @@ def _add(
             return i
         value = before + amount
         words[at] = np.uint64(value)
-        segment, key = segments[i], np.int64(keys[i])
+        segment = np.int64(keys[i] & mask) if dense else np.int64(mix(keys[i]) >> spread)
+        key = np.int64(keys[i])
         if not known[segment]:
             continue
         if key == leaders[segment] and most[segment]:
@@ -125,6 +129,8 @@ def _add(
             most[segment] = value
         elif value > most[segment] or (value == most[segment] and value and key < leaders[segment]):
             leaders[segment], most[segment] = key, value
+    for i in range(rows.size):
+        gone[i] = words[rows[i] * stride + place] == 0
     return -1
 
 

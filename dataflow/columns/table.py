@@ -127,10 +127,6 @@ class Table(Part, ABC):
         """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
 
     @abstractmethod
-    def segments_of(self, keys: Array) -> Array:
-        """The segment of each key: its bin, unless several bins share one."""
-
-    @abstractmethod
     def scan(self) -> tuple[Array, Array]:
         """Every key that has state, and its row."""
 
@@ -205,19 +201,13 @@ class HashTable(Table):
         return True
 
     def bins_of(self, keys: Array) -> Array:
-        return self._top_bits(keys, self.shift)
-
-    def segments_of(self, keys: Array) -> Array:
-        return self._top_bits(keys, self.reach)
+        hashes = np.empty_like(keys)
+        mix_all(keys, hashes)
+        return (hashes >> np.uint64(self.shift)).astype(np.int64)
 
     @property
     def spread(self) -> int:
         return self.reach
-
-    def _top_bits(self, keys: Array, shift: int) -> Array:
-        hashes = np.empty_like(keys)
-        mix_all(keys, hashes)
-        return (hashes >> np.uint64(shift)).astype(np.int64)
 
     def rows(self, keys: Array) -> Array:
         rows = np.empty(len(keys), np.int64)
@@ -305,9 +295,6 @@ class DenseTable(Table):
 
     def bins_of(self, keys: Array) -> Array:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)
-
-    def segments_of(self, keys: Array) -> Array:
-        return self.bins_of(keys)
 
     @property
     def spread(self) -> int:
