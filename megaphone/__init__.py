@@ -17,7 +17,8 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
 - `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`;
   `tally`: those of rows.
-- `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
+- `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream. `group`:
+  several operators, which migrate together.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from megaphone.control import Assign, ControlError, Move, Moves
 from megaphone.controller import Controller
 from megaphone.following import follow, read_control
+from megaphone.group import Group
 from megaphone.operators import binary, dense, state_machine, unary
 from megaphone.pins import Pin, Pins, Unpin
 from megaphone.strategies import all_at_once, batched, fluid, matched
@@ -51,6 +53,7 @@ __all__ = [
     "Assign",
     "ControlError",
     "Controller",
+    "Group",
     "Move",
     "Moves",
     "Pin",

@@ -118,6 +118,16 @@ class PinningStore(Store[Columns]):
     def occupied(self) -> NDArray[np.intp]:
         return self.home.occupied()
 
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        return self.home.has(bins)
+
+    @property
+    def key_count(self) -> int:
+        return self.home.key_count
+
+    def make_ready(self, size: int) -> None:
+        self.home.make_ready(size)
+
     def sizes(self, first: int, end: int) -> Numbers:
         return self.home.sizes(first, end)
 

@@ -31,10 +31,12 @@ class Handle:
         probe: Probe,
         statistics: Statistics,
         store: Store[Any],
+        control: Stream[Any],
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
+        self.control = control  # where updates come from
         self.statistics = statistics
         self.store = store  # what this worker holds
         self._configurations = configurations
@@ -109,7 +111,10 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
     result = Migratable(scope, out.source)
-    result.handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store)
+    result.handle = Handle(
+        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store,
+        control,
+    )  # fmt: skip
     return result
 
 

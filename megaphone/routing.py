@@ -187,7 +187,9 @@ class Router(ABC):
         if migration.keys is not None:
             yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
         mine = migration.origins == self._context.worker
-        for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
+        bins, destinations = migration.bins[mine], migration.destinations[mine]
+        here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
+        for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
             for piece in self._shared.store.take_bin(bin, PIECE):
                 yield destination, piece
 

@@ -10,6 +10,7 @@ rows).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,9 +22,11 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+from megaphone.configuration import Table
 
 Numbers = NDArray[np.int64]
 _AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
+UNKNOWN = -1  # the size of a bin of which nobody has told one
 
 
 def _nothing() -> Numbers:
@@ -78,6 +81,9 @@ class Statistics:
         self.reports = 0
         self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys
         self.history: list[Load] | None = None  # set to a list to keep everything that is heard
+        self.listeners: list[Callable[[Load], None]] = []  # called with everything that is heard, afterwards
+        self._parts = -(-bins // _AT_ONCE)  # of a report
+        self._first: Counter[int] = Counter()  # by worker, how many parts of its first report were heard
 
     def heard(self, load: Load) -> None:
         """A worker has told what it counted. A bin without a byte has left it: the new owner speaks for that one."""
@@ -86,12 +92,25 @@ class Statistics:
         self.records[bins] = load.records[here]
         self.nanoseconds[bins] = load.nanoseconds[here]
         self.bytes[bins] = load.bytes[here]
+        self._first[load.worker] += load.interval == 0
+        self.note(load)
+        for listen in self.listeners:
+            listen(load)
+
+    def note(self, load: Load) -> None:
+        """Keeps a report, beside what it says of bins."""
         if load.is_last:
             self.seconds = load.seconds
             self.heavy[load.worker] = load
             self.reports += 1
         if self.history is not None:
             self.history.append(load)
+
+    def sizes_of(self, bins: Numbers, places: Table) -> Numbers:
+        """The bytes of some bins as last told, UNKNOWN where nobody has: a worker tells of all bins that it has, so one
+        without a byte is empty if the worker that has it (`places`, by bin) has told anything, and unknown if not."""
+        sizes, told = self.bytes[bins], [worker for worker, parts in self._first.items() if parts >= self._parts]
+        return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
 
 
 def _check_interval(interval: Any, name: str) -> None:

@@ -155,9 +155,9 @@ class FoldStore(WithPending):
             yield
             return
         bins = self.table.bins_of(keys)
-        counted = self.table.meta[bins, kernels.RECORDS]
+        counted = self.table.records[bins]
         yield
-        self.table.meta[bins, kernels.RECORDS] = counted
+        self.table.records[bins] = counted
 
     def _run(
         self,

@@ -70,6 +70,23 @@ class Part:
 
     segments: Segments
 
+    @property
+    def bins(self) -> int:
+        """How many bins there are, here and elsewhere."""
+        return self.segments.bins
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        return self.segments.has(bins)
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """How many bytes of each bin, from one number up to another, would travel."""
+        return self.segments.sizes_of(first, end)
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes of memory before they are needed."""
+        self.segments.make_ready(size)
+
     def describe(self) -> Array:
         """What must be known of the rows, besides themselves, where a bin arrives: words."""
         return np.empty(0, np.uint64)
@@ -266,6 +283,11 @@ class Segments:
             return
         if kernels.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
             self._cold.clear()
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        found: Array = self.meta[bins, kernels.USED if self.deep else kernels.ROOM] != 0
+        return found
 
     @property
     def sizes(self) -> Array:

@@ -33,7 +33,7 @@ def take_row(table: Table, key: Array, keep: bool = False) -> Array | None:
     words = table.words[row * table.stride + skip : (row + 1) * table.stride].copy()
     if keep:
         return words
-    table.moves[table.bins_of(key)] += 1
+    table.rows_changed(table.bins_of(key))
     if table.dense:
         table.words[row * table.stride : (row + 1) * table.stride] = 0
     else:
@@ -62,11 +62,11 @@ def put_row(table: Table, key: Array, words: Array) -> None:
 
 def make_row(table: Table, key: Array) -> int:
     """The row of a key, made if need be."""
-    bin = int(table.bins_of(key)[0])
-    table.moves[bin] += 1
-    counted = int(table.meta[bin, kernels.RECORDS])
+    bins = table.bins_of(key)
+    table.rows_changed(bins)
+    counted = table.records[bins]
     row = int(table.rows(key)[0])
-    table.meta[bin, kernels.RECORDS] = counted  # it was no record
+    table.records[bins] = counted  # it was no record
     return row
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
 from dataflow.columns.segments import Head, Part, Segments
+
+if TYPE_CHECKING:
+    from dataflow.columns.leaders import Leaders
 
 MOST = kernels.NEAR  # segments of a hash table; two at least, since a row's tag lacks the top bit of its hash
 
@@ -49,27 +52,45 @@ class Table(Part, ABC):
     def __init__(self, bins: int, schema: Schema) -> None:
         if type(bins) is not int or bins < 2 or bins & (bins - 1) or bins > 1 << 20:
             raise ValueError(f"the number of bins must be a power of two from 2 to 2^20, not {bins!r}")
-        self.bins = bins
         self.dtype = state_dtype(schema, tagged=not self.dense)
         self.segments = Segments(bins, self.dtype.itemsize // 8)
         self.words, self.meta, self.ctl = self.segments.words, self.segments.meta, self.segments.ctl
         self.stride = self.segments.stride
         self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
-        self.moves: Array = np.zeros(bins, np.int64)  # by bin, how often rows have come or gone without a record
         self._changed: NDArray[np.bool_] | None = None  # by bin, once somebody tracks changes
         self.homes: Array = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
+        self._leaders: dict[str, Leaders] = {}  # by field
 
     def departed(self, bin: int) -> None:
-        self.moves[bin] += 1
+        self.rows_changed(np.array([bin]))
 
     def arrived(self, bin: int) -> None:
-        self.moves[bin] += 1
+        self.rows_changed(np.array([bin]))
+
+    def rows_changed(self, bins: Array) -> None:
+        """Rows of bins came or went without a record: what was known of them is not known any more."""
+        for leaders in self._leaders.values():
+            leaders.doubt(bins)
+
+    def leaders(self, field: str) -> Leaders:
+        """Adds to an integer field, and knows who has the largest value. The same object for each call."""
+        if field not in self._leaders:
+            from dataflow.columns.leaders import Leaders  # which compiles: most tables do without
+
+            self._leaders[field] = Leaders(self, field)
+        return self._leaders[field]
+
+    @property
+    def key_count(self) -> int:
+        """How many keys have state. O(bins)."""
+        return int(self.meta[:, kernels.USED].sum())
 
     @property
     def records(self) -> Array:
-        """How many records were applied, by bin. They come round at 32 bits."""
-        return self.meta[:, kernels.RECORDS]
+        """By bin, how many records were applied here so far, in 32 bits, which come round."""
+        counted: Array = self.meta[:, kernels.RECORDS]
+        return counted
 
     # Which bins have changed
 
@@ -118,9 +139,20 @@ class Table(Part, ABC):
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         """The row of one key; whether there is one."""
 
-    @abstractmethod
     def forget(self, keys: Array) -> None:
         """Removes keys and their state."""
+        self.remove(keys)
+        if self._leaders:
+            self.rows_changed(self.bins_of(keys))
+
+    @abstractmethod
+    def remove(self, keys: Array) -> None:
+        """The same for those who keep leaders themselves: these are not told."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> int:
+        """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
 
     @abstractmethod
     def scan(self) -> tuple[Array, Array]:
@@ -143,7 +175,7 @@ class Table(Part, ABC):
     @property
     def occupied(self) -> Array:
         """The bins that have something in them."""
-        return np.flatnonzero(self.meta[:, kernels.USED if self.segments.deep else kernels.ROOM])
+        return np.flatnonzero(self.has(np.arange(self.bins)))
 
 
 class HashTable(Table):
@@ -220,6 +252,10 @@ class HashTable(Table):
         mix_all(keys, hashes)
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
 
+    @property
+    def spread(self) -> int:
+        return self.reach
+
     def rows(self, keys: Array) -> Array:
         self.mark(keys)
         rows = np.empty(len(keys), np.int64)
@@ -235,7 +271,7 @@ class HashTable(Table):
             self.meta[self.bins_of(key), kernels.RECORDS] += 1
         return bool(row[0] >= 0)
 
-    def forget(self, keys: Array) -> None:
+    def remove(self, keys: Array) -> None:
         self.mark(keys)
         kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
@@ -247,7 +283,7 @@ class HashTable(Table):
         return keys
 
     def scan(self) -> tuple[Array, Array]:
-        count = int(self.meta[:, kernels.USED].sum())
+        count = self.key_count
         keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
         kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
         unmix_all(keys, keys)
@@ -316,20 +352,27 @@ class DenseTable(Table):
     def bins_of(self, keys: Array) -> Array:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)
 
+    @property
+    def spread(self) -> int:
+        return self.shift
+
     def rows(self, keys: Array) -> Array:
+        rows = self._places(keys)
+        np.add.at(self.records, self.bins_of(keys), 1)
+        return rows
+
+    def _places(self, keys: Array) -> Array:
         self.check(keys)
         self.mark(keys)
-        bins = self.bins_of(keys)
-        np.add.at(self.meta[:, kernels.RECORDS], bins, 1)
-        rows: Array = self.meta[bins, kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
+        rows: Array = self.meta[self.bins_of(keys), kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
         return rows
 
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         row[:] = self.rows(key)
         return True
 
-    def forget(self, keys: Array) -> None:
-        self.entries[self.rows(keys)] = np.zeros((), self.dtype)
+    def remove(self, keys: Array) -> None:
+        self.entries[self._places(keys)] = np.zeros((), self.dtype)
 
     def anchors(self) -> Array:
         return self.occupied.astype(np.uint64)

@@ -125,6 +125,24 @@ class Store(ABC, Generic[B]):
 
     # What is known of bins
 
+    @property
+    @abstractmethod
+    def key_count(self) -> int:
+        """How many keys have state in bins here; in rows whose state is not by key, how many bins."""
+
+    @property
+    def byte_count(self) -> int:
+        """About how many bytes would travel if all bins left. O(bins)."""
+        return int(self.sizes(0, self.bins).sum())
+
+    @abstractmethod
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether there is anything of each of these bins here: else it can leave without a word."""
+
+    def make_ready(self, size: int) -> None:  # Python objects have no memory to make ready
+        """Touches so many bytes of memory for each part before they are needed: for a run that is measured, or one
+        whose state will grow to a known size."""
+
     @abstractmethod
     def sizes(self, first: int, end: int) -> Numbers:
         """About how many bytes of each bin, from one number up to another, would travel. What has none is not here."""

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import dataflow
-from dataflow.columns.kernels import USED
 from nexmark.config import SECOND, Config
 from nexmark.running import Job, Plan, main
 
@@ -16,7 +15,7 @@ EPOCHS = 120
 def sizes(operator: Any) -> tuple[int, int]:
     """Keys, and post-dated records, of an operator."""
     state = operator.handle.store.home
-    return int(state.table.meta[:, USED].sum()), 0 if state.pending is None else len(state.pending)
+    return state.key_count, 0 if state.pending is None else len(state.pending)
 
 
 def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, int]], list[int]]:

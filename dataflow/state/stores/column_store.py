@@ -80,11 +80,23 @@ class ColumnStore(Store[Columns]):
     def occupied(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.sizes(0, self.bins))
 
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = np.logical_or.reduce([part.has(bins) for part in self.parts])
+        return found
+
+    @property
+    def key_count(self) -> int:
+        return self.table.key_count
+
     def sizes(self, first: int, end: int) -> Numbers:
-        sizes = self.parts[0].segments.sizes_of(first, end)
+        sizes = self.table.sizes_of(first, end)
         for part in self.parts[1:]:
-            sizes = sizes + part.segments.sizes_of(first, end)
+            sizes = sizes + part.sizes_of(first, end)
         return sizes
+
+    def make_ready(self, size: int) -> None:
+        for part in self.parts:
+            part.make_ready(size)
 
     def view(self, bin: int) -> BinView:
         keys, rows = self.table.scan_bin(bin)
@@ -144,7 +156,7 @@ class ColumnStore(Store[Columns]):
         rows, *_ = piece.head
         if len(piece.key) != 1:
             raise ValueError(f"a key of columns is one word, and a piece of state has one of {len(piece.key)}")
-        self.table.mark(piece.key)  # its bin here may be another than where it was: dense keys live apart in a hash table
+        self.table.mark(piece.key)  # its bin may be another than where it was: dense keys live apart in a hash table
         part.heed(piece.description)
         self.put_key(piece.key, piece.part, rows, piece.words)
 

@@ -171,6 +171,11 @@ class RowBins:
         return {place for place in (*self._states, *self._pending) if isinstance(place, int)}
 
     @property
+    def key_count(self) -> int:
+        """How many keys bins have, where their state is by key; else how many bins have state."""
+        return sum(len(state) if isinstance(state, dict) else 1 for state in _of_bins(self._states).values())
+
+    @property
     def apart_keys(self) -> list[Any]:
         """The keys that live apart and have something here."""
         places = dict.fromkeys(place for place in (*self._states, *self._pending) if isinstance(place, tuple))

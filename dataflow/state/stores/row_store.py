@@ -163,6 +163,13 @@ class RowStore(Store[Rows]):
     def occupied(self) -> NDArray[np.intp]:
         return np.array(sorted(self.held.numbers), np.intp)
 
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.isin(bins, self.occupied())
+
+    @property
+    def key_count(self) -> int:
+        return self.held.key_count
+
     def sizes(self, first: int, end: int) -> Numbers:
         return self.held.sizes(self.bins)[first:end]
 
