@@ -51,7 +51,9 @@ def pack(value: Any, depth: int = 0) -> bytes:
         raise TypeError(f"a value nested more than {_DEEPEST} levels deep cannot be sent to another worker")
     try:
         packed = msgpack.packb(value, default=_EXTENDERS[depth], strict_types=True, buf_size=_BUFFER)
-    except (UnicodeEncodeError, OverflowError, ValueError) as error:
+    except UnicodeEncodeError as error:
+        raise Refusal(error.object, f"It is no Unicode text ({error.reason}): send bytes.") from None
+    except (OverflowError, ValueError) as error:
         raise TypeError(f"a {type(value).__name__} cannot be sent to another worker: {error}") from None
     assert isinstance(packed, bytes)
     return packed
