@@ -34,13 +34,14 @@ __all__ = ["decode", "dtype_name", "encode", "is_record", "pack", "register", "s
 
 _TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY, _TEXT = 1, 2, 3, 4, 5, 6, 7
 _DEEPEST = 64  # extensions within extensions: each is a call from C to Python and back, and the stack is finite
-_BUFFER = 4096  # bytes that are taken at first: msgpack's own 256 KiB for each level are slow to get from the system
+_BUFFER = 512  # bytes that are taken at first: msgpack's own 256 KiB for each level are slow to get from the system
 
 
 def encode(value: Any, depth: int = 0) -> bytes:
     """The bytes of a value made of plain data; TypeError names what cannot be encoded."""
     packed = pack(value, depth)
-    if type(value) in pretenders.SUSPECTS and pretenders.hides(value if type(value) is list else [value]):
+    values = value if type(value) is list else (value,)
+    if not pretenders.SUSPECTS.isdisjoint(map(type, values)) and pretenders.hides(values):
         return pack(pretenders.reveal(value), depth)
     return packed
 
@@ -104,6 +105,10 @@ _BY_CODE: dict[int, _ToPlain] = {code: from_plain for code, _, _, from_plain in 
 }
 
 
+_HOLDERS = {_TUPLE, _DATACLASS, _NAMEDTUPLE, *(_BY_TYPE[kind][0] for kind in (set, frozenset, deque, defaultdict))}
+_HOLDERS |= {_BY_TYPE[OrderedDict][0], _BY_TYPE[Counter][0]}  # what has values of the program's in it
+
+
 def register(code: int, kind: type, to_plain: _ToPlain, from_plain: _ToPlain) -> None:
     """Teaches the codec a type of a layer above this one. Its instances travel as `to_plain(value)`."""
     if code in _BY_CODE:
@@ -147,7 +152,7 @@ def _extend(depth: int, value: Any) -> Any:
     kind = type(value)
     code, to_plain = _BY_TYPE.get(kind) or _by_base(value, kind)
     try:
-        return msgpack.ExtType(code, encode(to_plain(value), depth + 1))
+        return msgpack.ExtType(code, (encode if code in _HOLDERS else pack)(to_plain(value), depth + 1))
     except Refusal as refusal:
         if code == _DATACLASS:
             _say_where(value, refusal)

@@ -1,6 +1,7 @@
-"""The judge of values that travelled: whether two are alike in type, value, attributes, dtype and zone, all the way down.
+"""The judge of values that travelled: whether two are alike in type, value, attributes, dtype and zone, all the way
+down.
 
-It shares no code with the codec: what an object is made of it learns from `__reduce_ex__`, Python's own account of that.
+It shares no code with the codec: what an object is made of it learns from `__reduce_ex__`, Python's own account.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _same_type(a: Any, b: Any) -> bool:
 
 
 def _same_bytes(a: Any, b: Any) -> bool:
-    if a.dtype.kind in "fc" and a.dtype.itemsize > 16 // (2 - (a.dtype.kind == "c")) or a.dtype.char == "g":
+    if a.dtype.char in "gG":
         return bool(np.array_equal(a, b, equal_nan=True))  # long doubles have bytes that mean nothing
     return a.tobytes() == b.tobytes()  # type: ignore[no-any-return]
 

@@ -143,7 +143,7 @@ class Doubling:
 
 @dataclass
 class Described:
-    a: Doubling = Doubling()  # type: ignore[assignment]  # noqa: RUF009
+    a: Doubling = Doubling()  # type: ignore[assignment]
 
 
 @dataclass
@@ -166,7 +166,7 @@ class Wrong(Exception):
     code: int
 
 
-Point = namedtuple("Point", "x y")  # noqa: PYI024
+Point = namedtuple("Point", "x y")
 
 
 class NamedPoint(Point):
@@ -268,7 +268,7 @@ First = Twice
 
 
 @dataclass
-class Twice:  # type: ignore[no-redef]  # noqa: F811
+class Twice:  # type: ignore[no-redef]
     """Another class of the same name."""
 
     a: int
@@ -331,7 +331,8 @@ ALIKE = [*CONTAINERS, *NUMBERS, *MOMENTS, *ARRAYS, *SCALARS, *OBJECTS, *COLUMNS]
 # What must be refused, and the type that the refusal must name.
 REFUSED: list[tuple[Any, str]] = [
     (np.ma.array([1, 2, 3], mask=[0, 1, 0]), "MaskedArray"), (np.ma.array([1]), "MaskedArray"),
-    (np.ma.masked, "MaskedConstant"), (np.array([[1, 2]]).view(np.matrix), "matrix"), (np.rec.array([(1, 2)]), "recarray"),
+    (np.ma.masked, "MaskedConstant"), (np.array([[1, 2]]).view(np.matrix), "matrix"),
+    (np.rec.array([(1, 2)]), "recarray"),
     (np.array([1]).view(MyArray), "MyArray"), (np.array([1, "x"], object), "dtype object"),
     (np.zeros(2, [("a", "i4")]), r"dtype \[\('a'"), (np.zeros(1, [("a", "i4")])[0], "void"),
     (np.array(["x"], np.dtypes.StringDType()), "StringDType"), (np.char.array(["a"]), "chararray"),
@@ -344,7 +345,8 @@ REFUSED: list[tuple[Any, str]] = [
     (_named(NamedPoint(1, 2), tag=3), "NamedPoint"), (Holder(1), "lock"), (ListAndMore(), "ListAndMore"),
     (Wrong(1), "Wrong"), (ValueError("x"), "ValueError"), (First(1), "Twice"), (memoryview(b"x"), "memoryview"),
     ({memoryview(b"x"): 1}, "memoryview"), (msgpack.ExtType(1, b"\x90"), "ExtType"), (range(3), "range"),
-    (slice(1), "slice"), (pathlib.Path("x"), "Path"), (types.SimpleNamespace(a=1), "SimpleNamespace"), (..., "ellipsis"),
+    (slice(1), "slice"), (pathlib.Path("x"), "Path"), (types.SimpleNamespace(a=1), "SimpleNamespace"),
+    (..., "ellipsis"),
     (array.array("i", [1]), "array"), (pd.DataFrame({"a": [1]}), "DataFrame"), (pl.DataFrame({"a": [1]}), "DataFrame"),
     (pa.table({"a": [1]}), "Table"), (pa.array([1]), "Int64Array"), (int, "type"), (len, "builtin"), ("\ud800", "str"),
 ]  # fmt: skip

@@ -106,7 +106,8 @@ def test_alike_or_refused_however_they_are_nested(rows: list[Any]) -> None:
     try:
         packed = encode_rows(rows), codec.encode(rows)
     except TypeError as error:
-        assert any(re.search(name, str(error)) for _, name in REFUSED)
+        if not any(re.search(name, str(error)) for _, name in REFUSED):
+            raise
         return
     assert alike(decode_rows(packed[0]), rows) and alike(codec.decode(packed[1]), rows)
 
