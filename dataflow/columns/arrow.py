@@ -61,6 +61,8 @@ def to_column(name: Any, values: Any) -> Any:
 def _from_list(name: Any, values: Sequence[Any]) -> Any:
     if not values:
         return np.empty(0, np.float64)
+    if any(value is np.ma.masked for value in values):
+        raise TypeError(f"column {name!r} has masked values, and a column has none: fill them in, or leave them out")
     pa = _pyarrow() if isinstance(values[0], _ARROWS) or any(value is None for value in values) else None
     try:
         array = np.asarray(values) if pa is None else pa.array(values)
@@ -80,12 +82,33 @@ def _from_list(name: Any, values: Sequence[Any]) -> Any:
 
 
 def _from_numpy(name: Any, values: Any) -> Any:
+    values = _plain_array(name, values)
     if values.dtype.kind in _KINDS:
         return values
     if values.dtype.kind in "UTS" or (values.dtype.hasobject and all(isinstance(v, str | None) for v in values)):
         pa = _pyarrow()
         return pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
     return _refuse(name, values.dtype)
+
+
+def _plain_array(name: Any, values: Any) -> Any:
+    """The array itself, where it is of a class that says no more than that; what a mask hides must not be counted."""
+    if type(values) is np.ndarray:
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(values).sum())
+        if masked:
+            raise TypeError(
+                f"column {name!r} has {masked} masked values, and a column has none: fill them in "
+                "(`array.filled(...)`), or leave those rows out, first"
+            )
+        return values.data
+    if type(values) is np.memmap:
+        return values.view(np.ndarray)
+    raise TypeError(
+        f"column {name!r} is a {type(values).__module__}.{type(values).__qualname__}, and what that adds to an array "
+        "would be lost: give `numpy.asarray(array)`"
+    )
 
 
 def _from_arrow(name: Any, values: Any) -> Any:
@@ -191,6 +214,8 @@ def to_list(column: Any) -> list[Any]:
 
 def as_mask(mask: Any, length: int) -> Any:
     """A numpy array of booleans from a mask, which may be Arrow's."""
+    if isinstance(mask, np.ma.MaskedArray) and np.ma.is_masked(mask):
+        raise TypeError("a mask of rows has masked values itself: fill them in (`mask.filled(False)`) first")
     array = np.asarray(mask)
     if array.dtype != np.bool_ or array.shape != (length,):
         raise TypeError(f"a mask has one boolean per row, {length} here, not {array.dtype} of shape {array.shape}")

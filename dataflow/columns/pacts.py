@@ -16,7 +16,8 @@ def require_columns(batch: Batch, what: str) -> Columns:
     """TypeError unless a batch is columns."""
     if not isinstance(batch, Columns):
         raise TypeError(
-            f"{what} works on columns, and rows came: send a mapping of names to arrays, such as {{'key': array}}"
+            f"{what} works on columns, and rows came: send a mapping of names to arrays, such as {{'key': array}} "
+            "(as an item of a source: `Columns({'key': array})`)"
         )
     return batch
 

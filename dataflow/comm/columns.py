@@ -2,6 +2,9 @@
 
 A numpy column is one buffer. An Arrow column is up to three (which values are there, offsets, bytes), and is checked in
 full when it is received: a peer's offsets may point anywhere.
+
+Columns that are a value among others (a result of main, a record that is a batch, an event of a capture) are packed
+with them.
 """
 
 from __future__ import annotations
@@ -68,3 +71,17 @@ def _arrow_array(kind: str, rows: int, pieces: list[Any]) -> Any:
     array = pyarrow.Array.from_buffers(pyarrow.type_for_alias(kind), rows, wrapped)
     array.validate(full=True)
     return array
+
+
+def _of_columns(batch: Columns) -> list[Any]:
+    buffers: list[Buffer] = []
+    shapes = encode_columns(batch, buffers)
+    return [shapes, [bytes(buffer) for buffer in buffers]]
+
+
+def _to_columns(plain: Any) -> Columns:
+    shapes, buffers = plain
+    return decode_columns(shapes, [memoryview(bytearray(buffer)) for buffer in buffers], 0)
+
+
+codec.register(40, Columns, _of_columns, _to_columns)

@@ -43,7 +43,7 @@ def encode_messages(messages: Sequence[AnyMessage]) -> tuple[bytes, list[Buffer]
     """The header and the pieces of the body of one frame."""
     buffers: list[Buffer] = []
     bodies = [_ENCODERS[type(message)](message, buffers) for message in messages]
-    header = codec.encode([[len(buffer) for buffer in buffers], bodies])
+    header = codec.pack([[len(buffer) for buffer in buffers], bodies])
     return header, _padded(buffers)
 
 

@@ -3,7 +3,7 @@ capability."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dataflow.builder import Context, OperatorBuilder
@@ -11,6 +11,7 @@ from dataflow.capability import Capability
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
+from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
 from dataflow.operator import Step
 from dataflow.order import Time
@@ -25,10 +26,9 @@ def to_batch(records: Any) -> Batch:
     whoever sent them may go on using theirs. (Arrays are not copied: leave alone what you have sent.)"""
     if type(records) is list:  # nearly always: the questions below take longer than the copy
         return records[:]
-    if isinstance(records, Columns):
-        return records
-    if isinstance(records, Mapping) or hasattr(records, "__arrow_c_stream__"):
-        return Columns(records)
+    columns = as_columns(records)
+    if columns is not None:
+        return columns
     if isinstance(records, str | bytes):
         raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
     if not isinstance(records, Iterable):
