@@ -15,8 +15,10 @@ from typing import Any
 import trio
 
 from dataflow.clock import Clock
+from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure, Progress
+from dataflow.comm.held import Held
+from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Pressure, Progress
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
 from dataflow.groups import leaves
@@ -43,7 +45,8 @@ class Worker:
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt: dict[int, list[Message]] = {}  # messages for dataflows that main has not built yet
+        self._unbuilt = Held(limit)  # messages for dataflows that main has not built yet
+        self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
         self._building: Dataflow | None = None
@@ -88,7 +91,7 @@ class Worker:
             scope.close()
         self._built += 1
         self._dataflows[number] = dataflow
-        for message in self._unbuilt.pop(number, ()):
+        for message in self._unbuilt.release(number):
             dataflow.receive(message)
         self._check_counts()
         self.wake()
@@ -144,8 +147,13 @@ class Worker:
         self.wake()
 
     def receive(self, message: AnyMessage) -> None:
-        """Leaves a message for this worker, whose `turn` the caller will call."""
+        """Leaves a message for this worker, whose `turn` the caller will call: a link, which keeps their order."""
+        self._conversations[message.sender].hear(message)
         self._mailbox.append(message)
+
+    def said_goodbye(self, message: Goodbye) -> None:
+        """A peer has nothing more to say."""
+        self._conversations[message.sender].hear(message)
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to another worker."""
@@ -192,9 +200,9 @@ class Worker:
         return self._main_returned and not self._dataflows and not self._mailbox
 
     @property
-    def unbuilt(self) -> dict[int, set[int]]:
+    def unbuilt(self) -> dict[int, list[int]]:
         """Dataflows that others have built and this worker has not: number, and by whom."""
-        return {number: {message.sender for message in messages} for number, messages in self._unbuilt.items()}
+        return self._unbuilt.senders
 
     def step_now(self) -> None:
         """Takes the mail and steps every dataflow that has something to do."""
@@ -296,7 +304,7 @@ class Worker:
             self._finished[message.sender] = message.dataflows
             self._check_counts()
         elif isinstance(message, Consumed):
-            self._flow_changed(self.flow.acknowledged(self.index, message.size))
+            self._flow_changed(self.flow.acknowledged(self.index, message.size, message.sender))
         elif isinstance(message, Pressure):
             if message.dataflow not in self._ended:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
@@ -312,7 +320,7 @@ class Worker:
         if dataflow is not None:
             dataflow.receive(message)
         elif message.dataflow not in self._ended:
-            self._unbuilt.setdefault(message.dataflow, []).append(message)
+            self._unbuilt.hold(message, self.index)
             self._check_counts()
         elif isinstance(message, Data):
             self.took(message.sender, message.size)
@@ -321,7 +329,7 @@ class Worker:
         """Sends data to another worker, and weighs it."""
         assert self.transport is not None
         self.transport.send(to, data)
-        pressure = self.flow.sent(self.index, data.size)
+        pressure = self.flow.sent(self.index, data.size, to)
         if pressure is not None:
             self._flow_changed(pressure)
         self.wake()  # or nobody would flush it, if main sends and nothing stays here
@@ -373,10 +381,10 @@ class Worker:
                     f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows, "
                     "in the same order."
                 )
-        if self._main_returned and self._unbuilt:
-            number, messages = next(iter(self._unbuilt.items()))
+        if self._main_returned and self.unbuilt:
+            number, senders = next(iter(self.unbuilt.items()))
             raise GraphMismatch(
-                f"worker {messages[0].sender} built dataflow number {number}, and worker {self.index} finished after "
+                f"worker {senders[0]} built dataflow number {number}, and worker {self.index} finished after "
                 f"building {self._built}. Every worker must build the same dataflows in the same order."
             )
 
