@@ -23,13 +23,14 @@ class Held:
     def hold(self, message: Message, me: int) -> None:
         """Keeps a message; ProtocolError if its sender has too much here already."""
         sender = message.sender
-        weight = self._weights[sender] = self._weights.get(sender, 0) + _weigh(message)
+        weight = self._weights.get(sender, 0) + _weigh(message)
         if weight > self._most:
             raise ProtocolError(
                 f"worker {sender} has sent {weight:,} bytes for dataflow {message.dataflow} and others that worker "
                 f"{me} has not built, and no more than {self._most:,} are kept: build all dataflows before main "
                 "waits for anything, and let a main that sends much await `handle.room()`"
             )
+        self._weights[sender] = weight
         self._messages.setdefault(message.dataflow, []).append(message)
 
     def release(self, number: int) -> list[Message]:

@@ -201,6 +201,8 @@ def _kind(body: Any) -> int:
     """The number of a message's kind."""
     if type(body) is not list or not body or type(body[0]) is not int or body[0] not in _DECODERS:
         raise ValueError(f"a message that is none: {show(body)}")
+    if len(body) - 1 not in _FIELDS[body[0]]:
+        raise ValueError(f"a message with too many fields, or too few: {show(body)}")
     return body[0]
 
 
@@ -235,4 +237,17 @@ _DECODERS: dict[int, Callable[..., AnyMessage]] = {
     7: lambda sender, _: Goodbye(sender),
     8: _decode_returned,
     9: lambda sender, _, dataflow, channel, size: Taken(sender, _number(dataflow), _number(channel), _number(size)),
+}
+
+_FIELDS: dict[int, tuple[int, ...]] = {  # how many each may have
+    0: (3,),
+    1: (5,),
+    2: (6, 7),
+    3: (1,),
+    4: (1,),
+    5: (1,),
+    6: (2,),
+    7: (0,),
+    8: (1,),
+    9: (3,),
 }
