@@ -22,6 +22,7 @@ from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, check_main
 from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, Neighbours
+from dataflow.launch.ending import printers
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.process import Process, Settings
@@ -82,7 +83,13 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_workers)
             pipes = await connect_all(
-                me, (cluster.listen, port), peers, cluster.tls, cluster.wait, lambda n: cluster.title(n - SUPERVISORS)
+                me,
+                (cluster.listen, port),
+                peers,
+                cluster.tls,
+                cluster.wait,
+                lambda n: cluster.title(n - SUPERVISORS),
+                printers(processes)[-1],  # of standard error
             )
             await others.start(nursery, {n - SUPERVISORS: end for n, end in pipes.items()})
             results.update(await others.results())
