@@ -166,8 +166,10 @@ class _Door:
                 except OSError:  # gone before we looked, or too many files are open: the next may do better
                     await trio.sleep(0.1)
                     continue
-                if len(self._waiting) >= _AT_ONCE:
-                    next(iter(self._waiting)).cancel()  # whoever has kept us waiting for longest
+                while len(self._waiting) >= _AT_ONCE:
+                    oldest = next(iter(self._waiting))  # whoever has kept us waiting for longest
+                    del self._waiting[oldest]
+                    oldest.cancel()
                 nursery.start_soon(self._welcome, stream, context, done)
 
     async def _welcome(self, stream: trio.SocketStream, context: ssl.SSLContext | None, done: trio.CancelScope) -> None:
@@ -181,12 +183,14 @@ class _Door:
                 raise trio.TooSlowError
             if peer not in self._expected or peer in self._connected:
                 raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
-        except (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
-            self._say(self._strangers.turned_away(whence, _reason(error)))
+        except BaseException as error:
             await trio.aclose_forcefully(stream)
+            if not isinstance(error, _REFUSALS):
+                raise
+            self._say(self._strangers.turned_away(whence, _reason(error)))
             return
         finally:
-            del self._waiting[scope]
+            self._waiting.pop(scope, None)
         self._connected[peer] = (_pipe(wrapped), keys)
         _done(self._connected, self._total, done)
 
@@ -242,6 +246,10 @@ def _stdlib(stream: trio.SocketStream) -> socket.socket:
 
 class _Ended(Exception):
     """The connection ended in the middle of the handshake."""
+
+
+_REFUSALS = (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended)
+"""What a connection is turned away for."""
 
 
 async def _exactly(stream: trio.abc.Stream, size: int) -> bytes:
