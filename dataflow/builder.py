@@ -29,6 +29,7 @@ from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.clock import Clock
 from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.foreign import advise
 from dataflow.instance import writing
 from dataflow.notificator import Notificator
 from dataflow.operator import Operator, Step
@@ -111,6 +112,7 @@ class Context:
             try:
                 await task()
             except Exception as error:
+                advise(error)
                 error.add_note(dataflow.where(self._operator))
                 raise
 

@@ -15,6 +15,7 @@ import trio
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
 from dataflow.errors import DataflowError
+from dataflow.foreign import require_trio
 from dataflow.groups import unwrap
 from dataflow.worker import Worker
 
@@ -67,6 +68,7 @@ async def execute_async(
 ) -> list[Any]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
+    require_trio()
     everyone = [Worker(index, workers, debug, limit) for index in range(workers)]
     results: list[Any] = [None] * workers
     transport = InProcess(everyone)

@@ -21,6 +21,7 @@ from dataflow.comm.held import Held
 from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Pressure, Progress
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
+from dataflow.foreign import advise
 from dataflow.groups import leaves
 from dataflow.instance import Dataflow
 from dataflow.scope import Scope
@@ -444,9 +445,12 @@ class Worker:
             raise
         except BaseExceptionGroup as group:  # of a nursery in main: one exception comes out as itself, several stay
             first, *others = leaves(group)
+            for error in (first, *others):
+                advise(error)
             (group if others else first).add_note(f"in main on worker {self.index} of {self.peers}")
             raise
         except BaseException as error:
+            advise(error)
             error.add_note(f"in main on worker {self.index} of {self.peers}")
             raise
         self.finish()
