@@ -107,6 +107,7 @@ class Context:
     def spawn(self, task: Callable[[], Any]) -> None:
         """Starts a task that lives no longer than the worker. What it raises gets a note that names the operator."""
         dataflow = self._operator.dataflow
+        self._operator.has_tasks = True
 
         async def run() -> None:
             try:

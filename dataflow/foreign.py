@@ -8,6 +8,7 @@ import traceback
 import trio
 
 from dataflow.errors import DataflowError
+from dataflow.groups import leaves
 
 ADVICE = (
     "dataflow runs in a trio loop, and this was made for asyncio, which does not run here: use a library that works "
@@ -32,6 +33,15 @@ def advise(error: BaseException) -> None:
     lost = modules[-1:] and modules[-1].startswith("asyncio.") and "asyncio.runners" not in modules
     if lost or any(sign in text for sign in _SIGNS):
         error.add_note(ADVICE)
+
+
+def explain_failure(error: BaseException, where: str) -> None:
+    """Notes for what main raised: where it was and, if asyncio was missed, what to do. Of a group (a nursery in main)
+    that holds one exception, that one comes out; a group of several stays one."""
+    inside = leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    for leaf in inside:
+        advise(leaf)
+    (inside[0] if len(inside) == 1 else error).add_note(where)
 
 
 def require_trio() -> None:

@@ -70,6 +70,11 @@ class Flow:
         """Whether nobody has too much data on its way."""
         return not any(why == ON_ITS_WAY for _, why in self._pressing)
 
+    @property
+    def pressing(self) -> list[tuple[int, int]]:
+        """Who is under pressure, and by what: (worker, dataflow or ON_ITS_WAY)."""
+        return sorted(self._pressing)
+
     def open_to(self, dataflow: int) -> bool:
         """Whether sources of a dataflow may go on. Other dataflows' sinks do not matter: one may wait for us."""
         return not any(why in (ON_ITS_WAY, dataflow) for _, why in self._pressing)
