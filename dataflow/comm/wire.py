@@ -60,7 +60,7 @@ def decode_messages(frame: Frame, sender: int) -> list[AnyMessage]:
     try:
         sizes, bodies = codec.decode(frame.header)
         buffers = _Buffers(_cut(frame.body, sizes))
-        messages: list[AnyMessage] = [_DECODERS[_kind(body)](sender, buffers, *body[1:]) for body in bodies]
+        messages = [_decode(sender, buffers, body) for body in bodies]
         buffers.require_used()
     except Exception as error:  # whatever it is: the peer's bytes are to blame
         why = plain(str(error) or type(error).__name__, 500)
@@ -104,8 +104,14 @@ class _Buffers:
         return self
 
     def __next__(self) -> memoryview:
+        """The next buffer."""
         if self._next == len(self._buffers):
             raise StopIteration
+        return self.take(self._next)
+
+    def take(self, number: Any) -> memoryview:
+        """The buffer that a message names; ValueError if it is not the next."""
+        self.require_next(number)
         buffer = self._buffers[self._next]
         self._next += 1
         self.taken += len(buffer)
@@ -173,8 +179,7 @@ def _decode_data(
             buffers.require_next(first)
         batch = decode_columns(shape[0], buffers)
     else:
-        buffers.require_next(first)
-        batch = decode_rows(next(buffers))
+        batch = decode_rows(buffers.take(first))
     received = buffers.taken - before
     return Data(sender, _number(dataflow), _number(channel), time, batch, _number(size), received)
 
@@ -197,13 +202,14 @@ def _decode_returned(sender: int, _: _Buffers, blocks: Any) -> Returned:
     return Returned(sender, [_number(block) for block in blocks])
 
 
-def _kind(body: Any) -> int:
-    """The number of a message's kind."""
+def _decode(sender: int, buffers: _Buffers, body: Any) -> AnyMessage:
+    """One message."""
     if type(body) is not list or not body or type(body[0]) is not int or body[0] not in _DECODERS:
         raise ValueError(f"a message that is none: {show(body)}")
-    if len(body) - 1 not in _FIELDS[body[0]]:
+    decode, fields = _DECODERS[body[0]]
+    if len(body) - 1 not in fields:
         raise ValueError(f"a message with too many fields, or too few: {show(body)}")
-    return body[0]
+    return decode(sender, buffers, *body[1:])
 
 
 def _number(value: Any) -> int:
@@ -226,28 +232,15 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
-_DECODERS: dict[int, Callable[..., AnyMessage]] = {
-    0: _decode_hello,
-    1: _decode_progress,
-    2: _decode_data,
-    3: lambda sender, _, dataflow: Dropped(sender, _number(dataflow)),
-    4: lambda sender, _, dataflows: Finished(sender, _number(dataflows)),
-    5: lambda sender, _, size: Consumed(sender, _number(size)),
-    6: _decode_pressure,
-    7: lambda sender, _: Goodbye(sender),
-    8: _decode_returned,
-    9: lambda sender, _, dataflow, channel, size: Taken(sender, _number(dataflow), _number(channel), _number(size)),
-}
-
-_FIELDS: dict[int, tuple[int, ...]] = {  # how many each may have
-    0: (3,),
-    1: (5,),
-    2: (6, 7),
-    3: (1,),
-    4: (1,),
-    5: (1,),
-    6: (2,),
-    7: (0,),
-    8: (1,),
-    9: (3,),
+_DECODERS: dict[int, tuple[Callable[..., AnyMessage], tuple[int, ...]]] = {  # and how many fields there may be
+    0: (_decode_hello, (3,)),
+    1: (_decode_progress, (5,)),
+    2: (_decode_data, (6, 7)),
+    3: (lambda sender, _, dataflow: Dropped(sender, _number(dataflow)), (1,)),
+    4: (lambda sender, _, dataflows: Finished(sender, _number(dataflows)), (1,)),
+    5: (lambda sender, _, size: Consumed(sender, _number(size)), (1,)),
+    6: (_decode_pressure, (2,)),
+    7: (lambda sender, _: Goodbye(sender), (0,)),
+    8: (_decode_returned, (1,)),
+    9: (lambda sender, _, *numbers: Taken(sender, *map(_number, numbers)), (3,)),
 }
