@@ -170,12 +170,14 @@ class _Door:
                     oldest = next(iter(self._waiting))  # whoever has kept us waiting for longest
                     del self._waiting[oldest]
                     oldest.cancel()
-                nursery.start_soon(self._welcome, stream, context, done)
+                scope = trio.CancelScope(deadline=trio.current_time() + _HANDSHAKE)
+                self._waiting[scope] = None
+                nursery.start_soon(self._welcome, stream, context, scope, done)
 
-    async def _welcome(self, stream: trio.SocketStream, context: ssl.SSLContext | None, done: trio.CancelScope) -> None:
+    async def _welcome(
+        self, stream: trio.SocketStream, context: ssl.SSLContext | None, scope: trio.CancelScope, done: trio.CancelScope
+    ) -> None:
         whence = _whence(stream)  # now: who has left cannot be asked
-        scope = trio.move_on_after(_HANDSHAKE)
-        self._waiting[scope] = None
         try:
             with scope:
                 peer, wrapped, keys = await _accept(self._me, stream, context)
