@@ -18,8 +18,10 @@ Where things are:
 - `channels/`: how batches get from output to input. `operators/`: the operators.
 - `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
   it.
-- `comm/`: how workers reach each other. `codec`, `values/`: what travels between them.
-- `explain`: why nothing happens. `testing`: every interleaving is a seed.
+- `comm/`: how workers reach each other. `codec`, `values/`: what travels between them. `agreement`: whether they build
+  the same. `text`: theirs, fit to print.
+- `explain`: why nothing happens; `watch`: says so. `foreign`: what to do about asyncio. `testing`: every interleaving
+  is a seed.
 - `harness/`: open-loop load, and what it shows. Not imported until asked for.
 """
 

@@ -29,6 +29,7 @@ from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.clock import Clock
 from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.foreign import advise
 from dataflow.instance import writing
 from dataflow.notificator import Notificator
 from dataflow.operator import Operator, Step
@@ -106,11 +107,13 @@ class Context:
     def spawn(self, task: Callable[[], Any]) -> None:
         """Starts a task that lives no longer than the worker. What it raises gets a note that names the operator."""
         dataflow = self._operator.dataflow
+        self._operator.has_tasks = True
 
         async def run() -> None:
             try:
                 await task()
             except Exception as error:
+                advise(error)
                 error.add_note(dataflow.where(self._operator))
                 raise
 

@@ -15,6 +15,8 @@ from typing import Any
 from dataflow.errors import ConstructionError, NotAnOrder, TimeError
 from dataflow.order import Time
 
+_BITS = 4096  # of an integer time of another process: more could not even be printed
+
 
 class Domain(ABC):
     """One type of time. `identity` is the summary of a path that leaves times alone."""
@@ -32,6 +34,11 @@ class Domain(ABC):
     def normal(self, time: Time) -> Time:
         """The time in its normal form, for asking about: `check` without the laws that debug mode verifies."""
         return self.check(time)
+
+    @abstractmethod
+    def holds(self, time: Time) -> bool:
+        """Whether this is a time of this type in its normal form: for times that other processes send. May raise what a
+        user's class raises for fields that are not what it expects."""
 
     @abstractmethod
     def summary(self, summary: Any) -> Any:
@@ -69,6 +76,9 @@ class Integers(Domain):
             except TypeError:
                 raise TimeError(f"{time!r} is not a time of this dataflow: its times are integers") from None
         return time
+
+    def holds(self, time: Time) -> bool:
+        return type(time) is int and time >= 0 and time.bit_length() <= _BITS
 
     def summary(self, summary: Any) -> int:
         try:
@@ -116,6 +126,11 @@ class Product(Domain):
         if not isinstance(time, tuple) or len(time) != len(self.levels):
             return self.check(time)  # which says what is wrong
         return tuple(level.normal(t) for level, t in zip(self.levels, time, strict=True))
+
+    def holds(self, time: Time) -> bool:
+        if type(time) is not tuple or len(time) != len(self.levels):
+            return False
+        return all(level.holds(t) for level, t in zip(self.levels, time, strict=True))
 
     def summary(self, summary: Any) -> Any:
         if not isinstance(summary, tuple) or len(summary) != len(self.levels):
@@ -173,6 +188,12 @@ class UserDomain(Domain):
             raise TimeError(f"{time!r} is not a time of this scope: its times are {self.name}")
         return time
 
+    def holds(self, time: Time) -> bool:
+        if not isinstance(time, self.cls):
+            return False
+        hash(time)
+        return self.less_equal(self.minimum, time) and (time == self.minimum or bool(self.minimum < time))
+
     def summary(self, summary: Any) -> Any:
         missing = [name for name in ("results_in", "followed_by", "less_equal") if not hasattr(summary, name)]
         if summary is not IDENTITY and missing:
@@ -215,6 +236,9 @@ class Checked(Domain):
 
     def normal(self, time: Time) -> Time:
         return self.domain.normal(time)
+
+    def holds(self, time: Time) -> bool:
+        return self.domain.holds(time)
 
     def summary(self, summary: Any) -> Any:
         return self.domain.summary(summary)

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections import Counter
 
-from tests.comm import fuzz
+from tests.comm import fuzz, hostile
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
 from tests.programs import cases as programs
@@ -22,8 +22,9 @@ KINDS = {
     "migration": migrations.run_case,
     "query": queries.run_case,
     "frames": fuzz.run_case,
+    "hostile": hostile.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500}  # cases per round: many frames
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500, "hostile": 20}  # cases per round
 
 
 def main() -> int:

@@ -204,7 +204,6 @@ class Module:
             "runs the same function uncompiled, to look for the fault with print and a debugger."
         )
 
-
     def _suspect(self) -> int | None:
         """The line with something that numba refuses without saying where."""
         function = self._function

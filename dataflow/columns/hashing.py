@@ -181,4 +181,3 @@ def words_of(column: Array) -> Array:
         return column if kind == _WORD else column.view(_WORD)
     plain = kind.itemsize == 8 and kind.isnative
     return np.require(column if plain else column.astype(np.int64), requirements=["C", "A"]).view(_WORD)
-

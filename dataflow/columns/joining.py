@@ -42,9 +42,7 @@ class Pool(Part):
     def heed(self, description: Array) -> None:
         """Types that came with a bin."""
         names = description.tobytes()
-        kinds = [
-            safe_dtype(names[i : i + _NAME].rstrip(b"\0").decode("ascii")) for i in range(0, len(names), _NAME)
-        ]
+        kinds = [safe_dtype(names[i : i + _NAME].rstrip(b"\0").decode("ascii")) for i in range(0, len(names), _NAME)]
         if self.kinds is None:
             self.kinds = kinds
         elif self.kinds != kinds:

@@ -9,12 +9,14 @@ with them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.text import show
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 
@@ -22,8 +24,15 @@ Buffer = bytes | memoryview
 
 
 def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
-    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...]."""
+    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...].
+
+    TypeError for rows without columns: they would be a number, and whoever receives a number cannot tell what it costs.
+    """
     shapes: list[Any] = [len(batch)]
+    if len(batch) and not batch.names:
+        raise TypeError(
+            f"{len(batch):,} rows without columns cannot be sent to another worker: select at least one column"
+        )
     for name, column in batch.columns.items():
         if isinstance(column, np.ndarray):
             shapes.append([name, codec.dtype_name(column.dtype), 1])
@@ -35,23 +44,37 @@ def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
     return shapes
 
 
-def decode_columns(shapes: Any, buffers: list[memoryview], first: int) -> Columns:
-    """The batch whose buffers begin with the first-th."""
+def decode_columns(shapes: Any, buffers: Iterator[memoryview]) -> Columns:
+    """The batch whose buffers come next. ValueError if there is no such batch."""
     rows, *columns = shapes
-    if type(rows) is not int or rows < 0:
-        raise ValueError(f"a batch of {rows!r} rows")
+    if type(rows) is not int or rows < 0 or (rows and not columns):
+        raise ValueError(f"{show(rows)} rows in {len(columns)} columns")
     arrays: dict[str, Any] = {}
     for name, kind, layout in columns:
+        if type(name) is not str or name in arrays:
+            raise ValueError(f"a column with the name {show(name)}, or two of them")
         if kind in _ARROW:
-            pieces = [buffers[first + sum(layout[:i])] if there else None for i, there in enumerate(layout)]
-            arrays[name] = _arrow_array(kind, rows, pieces)
-            first += sum(map(bool, layout))
+            arrays[name] = _arrow_array(kind, rows, _pieces(layout, buffers))
+        elif layout != 1:
+            raise ValueError(f"a column of numbers in {show(layout)} buffers")
         else:
-            arrays[name] = np.frombuffer(buffers[first], codec.safe_dtype(kind))
-            first += 1
+            arrays[name] = np.frombuffer(_next(buffers), codec.safe_dtype(kind))
         if len(arrays[name]) != rows:
-            raise ValueError(f"column {name!r} has {len(arrays[name])} of {rows} rows")
+            raise ValueError(f"column {show(name)} has {len(arrays[name])} of {rows} rows")
     return Columns.trusted(arrays, rows)
+
+
+def _pieces(layout: Any, buffers: Iterator[memoryview]) -> list[memoryview | None]:
+    if type(layout) is not list or len(layout) != 3 or not all(type(there) is bool for there in layout):
+        raise ValueError(f"a column of strings in {show(layout)} buffers")
+    return [_next(buffers) if there else None for there in layout]
+
+
+def _next(buffers: Iterator[memoryview]) -> memoryview:
+    buffer = next(buffers, None)
+    if buffer is None:
+        raise ValueError("a buffer is missing")
+    return buffer
 
 
 def _arrow_buffers(column: Any) -> list[Any]:
@@ -65,8 +88,6 @@ def _arrow_buffers(column: Any) -> list[Any]:
 def _arrow_array(kind: str, rows: int, pieces: list[Any]) -> Any:
     import pyarrow
 
-    if len(pieces) != 3:
-        raise ValueError(f"a column of strings in {len(pieces)} buffers")
     wrapped = [None if piece is None else pyarrow.py_buffer(piece) for piece in pieces]
     array = pyarrow.Array.from_buffers(pyarrow.type_for_alias(kind), rows, wrapped)
     array.validate(full=True)
@@ -81,7 +102,7 @@ def _of_columns(batch: Columns) -> list[Any]:
 
 def _to_columns(plain: Any) -> Columns:
     shapes, buffers = plain
-    return decode_columns(shapes, [memoryview(bytearray(buffer)) for buffer in buffers], 0)
+    return decode_columns(shapes, iter([memoryview(bytearray(buffer)) for buffer in buffers]))
 
 
 codec.register(40, Columns, _of_columns, _to_columns)

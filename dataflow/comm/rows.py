@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dataflow import codec
+from dataflow.text import show
 from dataflow.values import arrays, objects, pretenders
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
@@ -37,11 +38,13 @@ def decode_rows(data: bytes | memoryview) -> list[Any]:
     """The batch that was encoded; ValueError if the bytes are not one."""
     try:
         length, column = codec.decode(data)
-        rows = _decode_column(column, length)
+        if type(length) is not int:
+            raise ValueError("their number is not an integer")
+        rows = _decode_column(column)
     except Exception as error:
         raise ValueError(f"damaged rows: {error}") from None
     if len(rows) != length:
-        raise ValueError(f"damaged rows: {len(rows)} of {length} are there")
+        raise ValueError(f"damaged rows: {len(rows)} of {show(length)} are there")
     return rows
 
 
@@ -67,19 +70,26 @@ def _encode_column(values: Any, suspects: list[list[Any]], depth: int = 0) -> li
     return [_VALUES, column]
 
 
-def _decode_column(column: Any, length: int) -> list[Any]:
+def _decode_column(column: Any, depth: int = 0) -> list[Any]:
     kind, *parts = column
+    if type(kind) is not int or depth > _DEEPEST:
+        raise ValueError(f"a column of kind {show(kind)} at depth {depth}")
     if kind == _VALUES:
         (values,) = parts
         if type(values) is not list:
             raise ValueError("a column is not a list")
         return values
     if kind == _TUPLES:
-        return list(zip(*(_decode_column(part, length) for part in parts[0]), strict=True))
+        (inner,) = parts
+        return list(zip(*(_decode_column(part, depth + 1) for part in inner), strict=True))
     if kind == _DATACLASS:
-        cls = objects.find_class(parts[0], None)
-        rows = zip(*(_decode_column(part, length) for part in parts[1]), strict=True)
+        name, inner = parts
+        cls = objects.find_class(name, None)
+        rows = zip(*(_decode_column(part, depth + 1) for part in inner), strict=True)
         return [objects.make_record(cls, row) for row in rows]
     if kind == _SCALARS:
-        return list(np.frombuffer(parts[1], codec.safe_dtype(parts[0])))
-    raise ValueError(f"unknown kind of column {kind!r}")
+        name, data = parts
+        if type(data) is not bytes:
+            raise ValueError(f"{type(data).__name__} where bytes belong")
+        return list(np.frombuffer(data, codec.safe_dtype(name)))
+    raise ValueError(f"unknown kind of column {show(kind)}")

@@ -7,5 +7,6 @@
   happened.
 - `supervisor`: the parent: watches workers, prints what they print, collects results.
 - `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
-  hosts, which keep an eye on each other. `lines`: whole lines out of pieces of output.
+  hosts, which keep an eye on each other. `control`: what they say to each other. `strangers`: what is said about
+  connections that were turned away. `lines`: whole lines out of pieces of output.
 """

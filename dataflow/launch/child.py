@@ -48,6 +48,7 @@ class Assignment:
     debug: bool
     limit: int
     crowded: bool  # whether there are more workers than processors on this host
+    warn_after: float | None  # see dataflow.watch
 
 
 def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None:
@@ -120,7 +121,7 @@ async def _run(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> byt
 
 async def _work(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> bytes:
     links = await assignment.connect()
-    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit)
+    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(worker, links, None if assignment.crowded else Patience())
     worker.transport = transport

@@ -22,6 +22,7 @@ class Settings:
     prefix: bool = False  # whether printed lines say which worker printed them
     grace: float = 2.0  # how long workers may take to end when told to
     patience: float = 5.0  # how long a worker may be stopped, or a host silent, before it is given up
+    warn_after: float | None = 10.0  # how long nothing may move before a worker says what it waits for; None: for ever
 
 
 @dataclass

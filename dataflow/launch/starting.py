@@ -63,8 +63,11 @@ def fork_workers(
                 _close_others(controls, outputs, pairs, index)
                 debug, limit = settings.debug, settings.limit
                 crowded = len(workers) > _processors()
+                warn_after = settings.warn_after
                 run_child(
-                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded), main, args
+                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded, warn_after),
+                    main,
+                    args,
                 )
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]

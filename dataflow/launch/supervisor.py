@@ -20,14 +20,13 @@ from typing import Any
 
 import trio
 
-from dataflow import codec
 from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.groups import unwrap
 from dataflow.launch.child import socket_links
 from dataflow.launch.ending import end, printers
 from dataflow.launch.process import Process, Settings
-from dataflow.launch.report import decode_failure
+from dataflow.launch.report import decode_failure, decode_report
 from dataflow.launch.starting import FindLinks, fork_workers
 from dataflow.launch.verdict import Event, Exited, Failed, Lost, Returned, Silent, Verdict
 from dataflow.signal import Signal
@@ -175,7 +174,7 @@ def _cut_message(received: bytearray) -> bytes | None:
 
 def _understand(worker: int, data: bytes) -> Event:
     try:
-        message = codec.decode(data)
+        message = decode_report(data)
     except ValueError as error:  # a result of a class that only the worker has imported
         return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
     kind = message[0]
