@@ -23,8 +23,10 @@ from dataflow.columns.keyed import Keyed, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.scatter import split
 from dataflow.columns.table import Dense, DenseTable
+from dataflow.durations import Duration
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.order import Time
+from dataflow.timestamp import unit_of
 from megaphone.apart import MARK, Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.configuration import Migration
@@ -200,7 +202,9 @@ class ColumnRouter(Router):
 class ColumnHost(Host):
     """S for columns: a host of `Keyed`, where bins arrive."""
 
-    def __init__(self, context: Context, shared: Shared, keys: Sequence[str], interval: float | None) -> None:
+    def __init__(
+        self, context: Context, shared: Shared, keys: Sequence[str], interval: float | Duration | None
+    ) -> None:
         ports = len(keys)
         super().__init__(context, shared.bins, context.inputs[:ports])
         self._heavy = None if interval is None else HeavyKeys(keys)
@@ -297,7 +301,7 @@ def folded(
     bins: int,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
@@ -320,7 +324,7 @@ def join(
     unique: str | None = None,
     bins: int = 256,
     name: str = "join",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
 
@@ -343,11 +347,12 @@ def unary(
     pending: Any,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
     here = _among_workers(keys, streams)
-    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else here))
+    unit = unit_of(streams[0].scope.domain)
+    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else here, unit))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
 
 
@@ -363,7 +368,7 @@ def stateful(
     wanted: Sequence[Sequence[Any]],
     bins: int,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S around a store of bins in columns."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dataflow import Stream
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.order import Time
@@ -155,7 +156,7 @@ def stateful(
     state: Any,
     apply: Apply,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
     by_key: bool,
 ) -> Migratable:
     """F and S for rows. `by_key`: a bin's state is a dictionary by key, so that single keys can be pinned."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.durations import Duration
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.order import Time
 from megaphone.portions import Arriving, Piece, Place
@@ -50,7 +51,13 @@ class Host:
     """The step of S."""
 
     def __init__(
-        self, context: Context, shared: Shared, keys: Sequence[Any], apply: Apply, bins: int, interval: float | None
+        self,
+        context: Context,
+        shared: Shared,
+        keys: Sequence[Any],
+        apply: Apply,
+        bins: int,
+        interval: float | Duration | None,
     ) -> None:
         ports = len(keys)
         self._keys = keys  # of records, by input: for errors

@@ -21,6 +21,7 @@ from dataflow.columns.schema import Schema
 from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
 from dataflow.operator import Step
+from dataflow.timestamp import unit_of
 
 if TYPE_CHECKING:
     from dataflow.stream import Stream
@@ -76,7 +77,8 @@ def unary(
     name: str = "unary",
 ) -> Stream[Columns]:
     """State by key that a function of whole batches changes: `fold(time, batch, state, notificator)`. See `batches`."""
-    return native((stream,), (key,), KeyedBatches(name, (key,), fold, state, pending, _SEGMENTS, keys), name)
+    unit = unit_of(stream.scope.domain)
+    return native((stream,), (key,), KeyedBatches(name, (key,), fold, state, pending, _SEGMENTS, keys, unit), name)
 
 
 def join(

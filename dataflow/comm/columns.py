@@ -12,6 +12,7 @@ import numpy as np
 
 from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.columns.zones import Array, checked_zone, with_zone, zone_of
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 
@@ -19,11 +20,16 @@ Buffer = bytes | memoryview
 
 
 def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
-    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...]."""
+    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...].
+
+    A type is the name of a dtype, [that name, a time zone], or the name of a type of Arrow's.
+    """
     shapes: list[Any] = [len(batch)]
     for name, column in batch.columns.items():
         if isinstance(column, np.ndarray):
-            shapes.append([name, codec.dtype_name(column.dtype), 1])
+            zone = zone_of(column)
+            kind = codec.dtype_name(column.dtype)
+            shapes.append([name, kind if zone is None else [kind, zone], 1])
             buffers.append(np.ascontiguousarray(column).view(np.uint8).data)
         else:
             pieces = _arrow_buffers(column)
@@ -39,16 +45,27 @@ def decode_columns(shapes: Any, buffers: list[memoryview], first: int) -> Column
         raise ValueError(f"a batch of {rows!r} rows")
     arrays: dict[str, Any] = {}
     for name, kind, layout in columns:
-        if kind in _ARROW:
+        if type(kind) is str and kind in _ARROW:
             pieces = [buffers[first + sum(layout[:i])] if there else None for i, there in enumerate(layout)]
             arrays[name] = _arrow_array(kind, rows, pieces)
             first += sum(map(bool, layout))
         else:
-            arrays[name] = np.frombuffer(buffers[first], codec.safe_dtype(kind))
+            arrays[name] = _numpy_array(kind, buffers[first])
             first += 1
         if len(arrays[name]) != rows:
             raise ValueError(f"column {name!r} has {len(arrays[name])} of {rows} rows")
     return Columns.trusted(arrays, rows)
+
+
+def _numpy_array(kind: Any, buffer: memoryview) -> Array:
+    """`kind` is the name of a dtype, or [that name, a time zone]."""
+    if type(kind) is not list:
+        return np.frombuffer(buffer, codec.safe_dtype(kind))
+    name, zone = kind
+    array = with_zone(np.frombuffer(buffer, codec.safe_dtype(name)), checked_zone(zone))
+    if zone_of(array) is None:
+        raise ValueError(f"a column of {array.dtype} in the time zone {zone}")
+    return array
 
 
 def _arrow_buffers(column: Any) -> list[Any]:

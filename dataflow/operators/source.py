@@ -13,6 +13,7 @@ from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
+from dataflow.durations import Duration, seconds
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operator import Step
 from dataflow.operators.inputs import to_batch
@@ -31,7 +32,7 @@ def source(
     *,
     batch: int | None,
     ahead: int,
-    every: float | None,
+    every: float | Duration | None,
     timed: bool,
     name: str,
 ) -> Stream[Any]:
@@ -42,11 +43,12 @@ def source(
     after the one before.
 
     `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source
-    starts a new time each so many seconds, and catches up when it is late.
+    starts a new time each so many seconds (or a duration such as "250ms"), and catches up when it is late.
     """
     items = records() if callable(records) else records
     if not isinstance(items, Iterable | AsyncIterable):
         raise ConstructionError(f"{name} needs an iterable or an asynchronous iterable, not {items!r}")
+    every = None if every is None else _seconds(every, name)
     counts = [ahead] if batch is None else [ahead, batch]
     if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
@@ -68,6 +70,13 @@ def source(
     builder.add_output(initial=True)
     (out,) = builder.build(make)
     return out
+
+
+def _seconds(every: float | Duration, name: str) -> float:
+    try:
+        return seconds(every)
+    except (TypeError, ValueError) as error:
+        raise ConstructionError(f"{name}: every={every!r}: {error}") from None
 
 
 class _Reader:
