@@ -66,7 +66,9 @@ def moment(when: date | np.datetime64, unit: str = "ns") -> int:
 
 def seconds(duration: float | Duration) -> float:
     """A duration in seconds; a number is one already."""
-    return nanoseconds(duration) / 1e9 if is_duration(duration) else float(duration)
+    if isinstance(duration, timedelta | np.timedelta64 | str):
+        return nanoseconds(duration) / 1e9
+    return float(duration)
 
 
 def _parsed(text: str) -> int:

@@ -7,6 +7,8 @@ column holds, in its unit and time zone; in a finer unit where the ends would li
 
 from __future__ import annotations
 
+import operator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from dataflow.columns.groups import Aggregates
 from dataflow.columns.instants import counts, length_of
 from dataflow.columns.pacts import ExchangeColumns
 from dataflow.columns.zones import UNITS, plain, with_zone, zone_of
-from dataflow.durations import NANOSECONDS, Duration, is_duration, nanoseconds
+from dataflow.durations import NANOSECONDS, Duration, nanoseconds
 from dataflow.errors import ConstructionError
 from dataflow.notificator import Notificator
 
@@ -45,7 +47,9 @@ class Windows:
     def _length(self, length: int | Duration) -> int:
         """In nanoseconds. A number is one of the dataflow's times."""
         try:
-            return nanoseconds(length) if is_duration(length) else int(length) * self._time
+            if isinstance(length, timedelta | np.timedelta64 | str):
+                return nanoseconds(length)
+            return operator.index(length) * self._time
         except (ValueError, TypeError) as error:
             raise ConstructionError(f"{self._name}: {error}") from None
 
