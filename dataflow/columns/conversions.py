@@ -21,12 +21,12 @@ def as_kind(column: Any, kind: np.dtype[Any], operator: str, name: str, unit: st
     Errors name the operator and the column. Dates, moments and time spans are counts of `unit`, whatever
     their own. Costs nothing where the type is the right one; else a look at all values.
     """
+    if isinstance(column, np.ndarray) and column.dtype == kind and column.flags.c_contiguous and column.flags.aligned:
+        return column
     what = f"{operator}: column {name!r}"
     if not isinstance(column, np.ndarray):
         raise TypeError(f"{what} holds strings, which a fold cannot use: encode it as integers")
     given = column.dtype
-    if given == kind and column.flags.c_contiguous and column.flags.aligned:
-        return column
     if given.kind in "mM" and kind.kind == "i":
         return counts(column, unit, what)
     if not np.can_cast(given, kind, "same_kind"):
@@ -72,17 +72,21 @@ class KeySigns:
     """Whether keys of an operator are signed. As words -1 and 2^64 - 1 are the same, and would share their state."""
 
     def __init__(self) -> None:
+        self._kind: np.dtype[Any] | None = None  # of all keys so far, if they are of one
         self._seen: set[str] = set()
 
     def check(self, column: Any, words: Array, what: str) -> None:
-        """ValueError for a key that may be another's. Costs nothing while all keys are of one kind."""
+        """ValueError for a key that may be another's. Costs nothing while all keys are of one type."""
         kind = column.dtype
-        self._seen.add("unsigned" if kind.kind == "u" and kind.itemsize == 8 else "signed")
-        if len(self._seen) == 1 or not len(words):
+        if kind is self._kind:
             return
-        if int(words.max()) >= 1 << 63:
-            bad = column[int(words.argmax())]
+        self._seen.add("unsigned" if kind.kind == "u" and kind.itemsize == 8 else "signed")
+        if len(self._seen) == 1:
+            self._kind = kind
+            return
+        self._kind = None
+        if len(words) and int(words.max()) >= 1 << 63:
             raise ValueError(
-                f"{what} is uint64 in some batches and signed in others, and in one of these it is {bad}, which is "
-                f"another key there: send keys of one type"
+                f"{what} is uint64 in some batches and signed in others, and here it is {column[int(words.argmax())]}, "
+                "which may be another key there: send keys of one type"
             )

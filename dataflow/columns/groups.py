@@ -119,12 +119,14 @@ def _is_integers(column: Any) -> bool:
 
 def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array) -> dict[str, Array]:
     """Sums of integers, in two halves where one of them is too large."""
-    values = batch[column]
-    values = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
+    given = batch[column]
+    values = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64, copy=False)[order]
     if column == name and _upper(name) in batch:
-        lower, upper = sums.halves(values[order], batch[_upper(name)][order], starts)
+        lower, upper = sums.halves(values, batch[_upper(name)][order], starts)
+    elif given.itemsize < 8 and len(starts):  # of less than 2^32 values of 32 bits
+        lower, upper = np.add.reduceat(values, starts), None
     else:
-        lower, upper = sums.sums(values[order], starts)
+        lower, upper = sums.sums(values, starts)
     return {name: lower} if upper is None else {name: lower, _upper(name): upper}
 
 

@@ -15,6 +15,7 @@ from dataflow.columns.zones import Array
 
 _HALF = np.int64(32)
 _LOWER = (1 << 32) - 1
+_LIMITS = {"i": (-(1 << 63), (1 << 63) - 1), "u": (0, (1 << 64) - 1)}
 
 
 def sums(values: Array, starts: Array) -> tuple[Array, Array | None]:
@@ -49,9 +50,9 @@ def exact(lower: Array, upper: Array, row: int) -> int:
 
 
 def _cannot_overflow(values: Array) -> bool:
-    limits = np.iinfo(values.dtype)
-    least, most, count = int(values.min()), int(values.max()), len(values)
-    return most * count <= limits.max and least * count >= limits.min
+    least, most = _LIMITS[values.dtype.kind]
+    count = len(values)  # ufuncs rather than methods, which are Python around them: batches may be small
+    return int(np.maximum.reduce(values)) * count <= most and int(np.minimum.reduce(values)) * count >= least
 
 
 def out_of_range(upper: Array) -> Array:
