@@ -43,13 +43,13 @@ class Aggregates:
 
     def partial(self, batch: Columns) -> Columns:
         """One row per group of a batch."""
-        return self._group(batch, [(name, _FIRST[what], column) for name, what, column in self._parts])
+        return self._group(batch, [(name, _FIRST[what], column) for name, what, column in self._parts], False)
 
     def merge(self, partials: Sequence[Columns]) -> Columns:
         """One row per group of several partials."""
         halved = [name for name, what, _ in self._parts if what == "sum" and any(_upper(name) in p for p in partials)]
         joined = Columns.concat([_halved(partial, halved) for partial in partials] if halved else partials)
-        return self._group(joined, [(name, _AGAIN[what], name) for name, what, _ in self._parts])
+        return self._group(joined, [(name, _AGAIN[what], name) for name, what, _ in self._parts], bool(halved))
 
     def finish(self, merged: Columns, where: str) -> Columns:
         """The aggregates that were asked for, in their order. OverflowError for a sum that does not fit says `where`
@@ -74,13 +74,13 @@ class Aggregates:
             f"which {lower.dtype} cannot hold: make the column floats first, or use a mean"
         )
 
-    def _group(self, batch: Columns, parts: Sequence[tuple[str, str, str | None]]) -> Columns:
+    def _group(self, batch: Columns, parts: Sequence[tuple[str, str, str | None]], halved: bool) -> Columns:
         order, starts = group(batch, self.by)
         firsts = order[starts]
         columns: dict[str, Any] = {name: batch[name].take(firsts) for name in self.by}
         for name, what, column in parts:
             if column is not None and what == "sum" and _is_integers(batch[column]):
-                columns |= _sum(name, batch, column, order, starts)
+                columns |= _sum(name, batch, column, order, starts, halved and _upper(name) in batch)
             else:
                 columns[name] = _reduce(what, None if column is None else batch[column], order, starts, column)
         return Columns.trusted(columns, len(starts))
@@ -117,11 +117,11 @@ def _is_integers(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "iub"
 
 
-def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array) -> dict[str, Array]:
-    """Sums of integers, in two halves where one of them is too large."""
+def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array, halved: bool) -> dict[str, Array]:
+    """Sums of integers, in two halves where one of them is too large; `halved` says that the batch has it so."""
     given = batch[column]
     values = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64, copy=False)[order]
-    if column == name and _upper(name) in batch:
+    if halved:
         lower, upper = sums.halves(values, batch[_upper(name)][order], starts)
     elif given.itemsize < 8 and len(starts):  # of less than 2^32 values of 32 bits
         lower, upper = np.add.reduceat(values, starts), None
@@ -143,7 +143,7 @@ def _sum_of_spans(values: Array, starts: Array, column: str | None) -> Array:
 
 def _upper(name: str) -> str:
     """The column of the upper halves of sums that are too large."""
-    return f"{name} upper"
+    return f"{name}\0upper"  # which nobody calls a column
 
 
 def _halved(partial: Columns, names: Sequence[str]) -> Columns:

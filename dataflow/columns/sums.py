@@ -59,4 +59,3 @@ def out_of_range(upper: Array) -> Array:
     """The rows whose sums do not fit into 64 bits."""
     limits = np.iinfo(upper.dtype)
     return np.flatnonzero((upper < limits.min >> 32) | (upper > limits.max >> 32))
-

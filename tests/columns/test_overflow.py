@@ -77,6 +77,12 @@ def test_what_overflows_on_one_worker_and_not_in_all_is_right() -> None:
         assert run(seed, lambda s: s.columns.aggregate("k", t=("sum", "n")), epochs) == {(0, row(k=1, t=5)): 1}
 
 
+def test_columns_may_be_called_anything() -> None:
+    batch = Columns({"n": [1, 2], "n upper": [5, 5], "n sum": [7, 7]})
+    plan = Aggregates(("n upper",), {"n": ("sum", "n"), "n upper sum": ("sum", "n upper")})
+    assert plan.finish(plan.merge([plan.partial(batch)]), "here").rows() == [(5, 3, 10)]
+
+
 def test_a_mean_is_right_where_the_sum_would_not_fit() -> None:
     plan = Aggregates((), {"mean": ("mean", "n")})
     merged = plan.merge([plan.partial(Columns({"n": np.array([MOST, MOST, MOST - 3])}))])
