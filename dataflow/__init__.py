@@ -12,7 +12,7 @@
 
 Where things are:
 
-- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers.
+- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers. `durations`: "10s", and the calendar.
 - `progress/`: which times may still arrive where. Pure; no I/O.
 - `capability`, `notificator`, `builder`, `operator`: what operators are made of (`dataflow.lowlevel` collects it).
 - `channels/`: how batches get from output to input. `operators/`: the operators.

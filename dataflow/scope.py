@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
@@ -50,14 +51,14 @@ class Scope:
         *,
         batch: int | None = None,
         ahead: int = 8,
-        every: float | None = None,
+        every: float | Duration | None = None,
         timed: bool = False,
         name: str = "source",
     ) -> Stream[Any]:
         """The records of an iterable or asynchronous iterable, `batch` of them at each time 0, 1, 2, ...
 
-        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds. With
-        `timed`, items are (time, records) pairs in the order of their times.
+        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
+        or "250ms", or a timedelta. With `timed`, items are (time, records) pairs in the order of their times.
         """
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 

@@ -20,8 +20,10 @@ from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.scatter import split
 from dataflow.columns.table import Dense, DenseTable, Table
+from dataflow.durations import Duration
 from dataflow.lowlevel import Capability, Context, OutputPort
 from dataflow.order import Time
+from dataflow.timestamp import unit_of
 from megaphone.apart import PinningStore, mark
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.heavy import HeavyKeys
@@ -170,7 +172,7 @@ def folded(
     bins: int,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
@@ -193,7 +195,7 @@ def join(
     unique: str | None = None,
     bins: int = 256,
     name: str = "join",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
 
@@ -216,11 +218,12 @@ def unary(
     pending: Any,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
     here = _among_workers(keys, streams)
-    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here))
+    unit = unit_of(streams[0].scope.domain)
+    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here, unit))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
 
 
@@ -236,7 +239,7 @@ def stateful(
     wanted: Sequence[Sequence[Any]],
     bins: int,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S around a store of bins in columns."""
 

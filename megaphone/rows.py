@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dataflow import Stream
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.order import Time
@@ -115,7 +116,7 @@ def stateful(
     state: Any,
     apply: Apply,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
     by_key: bool,
 ) -> Migratable:
     """F and S for rows. `by_key`: a bin's state is a dictionary by key, so that single keys can be pinned."""

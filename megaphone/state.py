@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from dataflow.columns import Columns
+from dataflow.durations import Duration
 from dataflow.lowlevel import Context, InputPort, MessageCapability
 from dataflow.order import Time
 from dataflow.state.host import Host
@@ -42,7 +43,7 @@ class S(Generic[B]):
         context: Context,
         shared: Shared[B],
         ports: int,
-        interval: float | None,
+        interval: float | Duration | None,
         make_heavy: Callable[[], HeavyHitters[B]],
     ) -> None:
         self._store: Store[B] = shared.store

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.durations import Duration, is_duration, seconds
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
 from megaphone.configuration import Table
@@ -113,11 +114,18 @@ class Statistics:
         return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
 
 
-def _check_interval(interval: Any, name: str) -> None:
+def _checked_interval(given: Any, name: str) -> float | None:
+    """In seconds."""
+    refused = ConstructionError(
+        f"{name}: interval is {given!r}; it is a number of seconds from 0 on or a duration, or None for no reports"
+    )
+    try:
+        interval = seconds(given) if is_duration(given) else given
+    except ValueError as error:
+        raise refused from error
     if interval is not None and not (isinstance(interval, int | float) and 0 <= interval < float("inf")):
-        raise ConstructionError(
-            f"{name}: interval is {interval!r}; it is a number of seconds from 0 on, or None for no reports"
-        )
+        raise refused
+    return interval
 
 
 class Reporter:
@@ -132,18 +140,18 @@ class Reporter:
         context: Context,
         output: OutputPort,
         bins: int,
-        interval: float | None,
+        interval: float | Duration | None,
         counter: Any,
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
-        _check_interval(interval, context.name)
+        length = _checked_interval(interval, context.name)
         self._heavy = heavy
         self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
         self._clock = context.clock
         self._worker = context.worker
         self._output = output
-        self._interval = None if interval is None else interval * max(1, bins // _AT_ONCE)
+        self._interval = None if length is None else length * max(1, bins // _AT_ONCE)
         self._counter = counter
         self._began = self._clock.now()
         self._numbered = 0

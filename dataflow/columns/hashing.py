@@ -14,6 +14,7 @@ from numba import njit, types
 
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column
+from dataflow.columns.instants import counts
 
 WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
 _OUT, _TO, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
@@ -165,9 +166,14 @@ def route_modulo(keys: Any, peers: Any, to: Any) -> None:
 
 
 def as_words(column: Column, name: str) -> Array:
-    """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iubmM":
+    """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else.
+
+    Dates and time spans are counts of nanoseconds.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iub":
         return words_of(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":  # whatever the unit: batches may differ in it
+        return counts(column, "ns", f"the key {name!r}").view(_WORD)
     raise TypeError(
         f"column {name!r} cannot be a key: it holds {type_name(column)}, and keys of columns "
         "are integers, booleans or dates. Encode it as integers first, or use rows"
@@ -175,7 +181,7 @@ def as_words(column: Column, name: str) -> Array:
 
 
 def words_of(column: Array) -> Array:
-    """Integers, booleans or dates as 64-bit words that compiled code can read."""
+    """Integers or booleans as 64-bit words that compiled code can read."""
     kind, flags = column.dtype, column.flags
     if kind.itemsize == 8 and kind.isnative and flags.c_contiguous and flags.aligned:
         return column if kind == _WORD else column.view(_WORD)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import Fold, FoldError
-from dataflow.columns.hashing import as_words, words_of
+from dataflow.columns.hashing import as_words
 from dataflow.columns.pending import Pending
 from dataflow.columns.table import Dense, DenseTable, make_table
 from dataflow.errors import ConstructionError
@@ -71,6 +71,7 @@ class FoldStore(WithPending):
         self._due: Driver | None = None
         if due is not None and posts:
             self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+        self._signs = KeySigns()
         self.output = tuple(folds[0].output)
         self.counts_once = counts_once
         # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
@@ -137,9 +138,15 @@ class FoldStore(WithPending):
 
     def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
         """The keys of a batch and its values, as the fold's driver wants them."""
-        side, kinds = self.sides[port], self._drivers[port].kinds
-        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, kinds, strict=True)]
-        return as_words(batch[side.key], side.key), values
+        side, driver = self.sides[port], self._drivers[port]
+        values = [
+            as_kind(batch[name], kind, self.name, name, unit)
+            for name, kind, unit in zip(side.names, driver.kinds, driver.units, strict=True)
+        ]
+        key = batch[side.key]
+        words = as_words(key, side.key)
+        self._signs.check(key, words, f"{self.name}: the key {side.key!r}")
+        return words, values
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
@@ -192,23 +199,6 @@ class FoldStore(WithPending):
                 f"{driver.fold.name} post-dates a record to {first} at {time}: a record can be put off until later only"
             )
         self.pending.add(rows, self.table.bins_of(np.ascontiguousarray(table[:, 1])))
-
-    def _cast(self, column: Any, kind: np.dtype[Any], name: str) -> Array:
-        if not isinstance(column, np.ndarray):
-            raise TypeError(
-                f"{self.name}: column {name!r} holds strings, which a fold cannot use: encode it as integers"
-            )
-        if column.dtype == kind and column.flags.c_contiguous and column.flags.aligned:
-            return column
-        if column.dtype.kind in "mM" and kind.kind == "i":
-            return words_of(column).view(np.int64)
-        if not np.can_cast(column.dtype, kind, "same_kind"):
-            say = {"f": f"say values={{{name!r}: 'f8'}} in fold(...)", "i": "make it unsigned, or leave out values="}
-            raise TypeError(
-                f"{self.name}: column {name!r} is {column.dtype}, and the fold takes {kind}: "
-                f"{say.get(column.dtype.kind, 'make it a number')}"
-            )
-        return np.require(column, kind, ["C", "A"])
 
 
 def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, types
 
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.zones import plain, with_zone, zone_of
 
 _FEW = 1 << 12  # rows: below, a call for each column costs more than looking up each row's number
 _OWNERS = types.Array(types.uint16, 1, "C", readonly=True)
@@ -79,8 +80,9 @@ def _scatter(batch: Columns, to: Array, firsts: Array) -> Columns:
     for name, column in columns.items():
         if name not in taken:
             word = f"u{column.itemsize}"
-            taken[name] = np.empty_like(column)
-            scatter(to, firsts, column.view(word), taken[name].view(word))
+            moved = np.empty_like(plain(column))
+            scatter(to, firsts, plain(column).view(word), moved.view(word))
+            taken[name] = with_zone(moved, zone_of(column))
     return Columns.trusted({name: taken[name] for name in columns}, len(batch))
 
 

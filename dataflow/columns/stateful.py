@@ -22,6 +22,7 @@ from dataflow.errors import ConstructionError
 from dataflow.operator import Step
 from dataflow.state.host import Host
 from dataflow.state.stores.column_store import ColumnStore
+from dataflow.timestamp import unit_of
 
 if TYPE_CHECKING:
     from dataflow.stream import Stream
@@ -77,7 +78,8 @@ def unary(
     name: str = "unary",
 ) -> Stream[Columns]:
     """State by key that a function of whole batches changes: `fold(time, batch, state, notificator)`. See `batches`."""
-    return native((stream,), (key,), BatchStore(name, (key,), fold, state, pending, _SEGMENTS, keys), name)
+    unit = unit_of(stream.scope.domain)
+    return native((stream,), (key,), BatchStore(name, (key,), fold, state, pending, _SEGMENTS, keys, unit), name)
 
 
 def join(

@@ -16,6 +16,7 @@ import numpy as np
 
 from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.columns.zones import Array, checked_zone, with_zone, zone_of
 from dataflow.text import show
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
@@ -26,7 +27,8 @@ Buffer = bytes | memoryview
 def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
     """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...].
 
-    TypeError for rows without columns: they would be a number, and whoever receives a number cannot tell what it costs.
+    A type is the name of a dtype, [that name, a time zone], or the name of one of Arrow's types. TypeError for rows without
+    columns: they would be a number, and whoever receives a number cannot tell what it costs.
     """
     shapes: list[Any] = [len(batch)]
     if len(batch) and not batch.names:
@@ -35,7 +37,9 @@ def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
         )
     for name, column in batch.columns.items():
         if isinstance(column, np.ndarray):
-            shapes.append([name, codec.dtype_name(column.dtype), 1])
+            zone = zone_of(column)
+            kind = codec.dtype_name(column.dtype)
+            shapes.append([name, kind if zone is None else [kind, zone], 1])
             buffers.append(np.ascontiguousarray(column).view(np.uint8).data)
         else:
             pieces = _arrow_buffers(column)
@@ -53,12 +57,12 @@ def decode_columns(shapes: Any, buffers: Iterator[memoryview]) -> Columns:
     for name, kind, layout in columns:
         if type(name) is not str or name in arrays:
             raise ValueError(f"a column with the name {show(name)}, or two of them")
-        if kind in _ARROW:
+        if type(kind) is str and kind in _ARROW:
             arrays[name] = _arrow_array(kind, rows, _pieces(layout, buffers))
         elif layout != 1:
             raise ValueError(f"a column of numbers in {show(layout)} buffers")
         else:
-            arrays[name] = np.frombuffer(_next(buffers), codec.safe_dtype(kind))
+            arrays[name] = _numpy_array(kind, _next(buffers))
         if len(arrays[name]) != rows:
             raise ValueError(f"column {show(name)} has {len(arrays[name])} of {rows} rows")
     return Columns.trusted(arrays, rows)
@@ -75,6 +79,17 @@ def _next(buffers: Iterator[memoryview]) -> memoryview:
     if buffer is None:
         raise ValueError("a buffer is missing")
     return buffer
+
+
+def _numpy_array(kind: Any, buffer: memoryview) -> Array:
+    """`kind` is the name of a dtype, or [that name, a time zone]."""
+    if type(kind) is not list:
+        return np.frombuffer(buffer, codec.safe_dtype(kind))
+    name, zone = kind
+    array = with_zone(np.frombuffer(buffer, codec.safe_dtype(name)), checked_zone(zone))
+    if zone_of(array) is None:
+        raise ValueError(f"a column of {array.dtype} in the time zone {show(zone)}")
+    return array
 
 
 def _arrow_buffers(column: Any) -> list[Any]:

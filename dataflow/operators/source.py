@@ -15,6 +15,7 @@ from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
+from dataflow.durations import Duration, seconds
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operator import Step
 from dataflow.operators.inputs import to_batch
@@ -36,7 +37,7 @@ def source(
     *,
     batch: int | None,
     ahead: int,
-    every: float | None,
+    every: float | Duration | None,
     timed: bool,
     name: str,
 ) -> Stream[Any]:
@@ -47,7 +48,7 @@ def source(
     after the one before.
 
     `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source
-    starts a new time each so many seconds, and catches up when it is late.
+    starts a new time each so many seconds (or a duration such as "250ms"), and catches up when it is late.
 
     A frame (or a mapping of names to columns) in the place of the iterable is sent as columns, 65,536 rows at each
     time unless `batch` says otherwise. A frame among the items is a batch of columns, at a time of its own; if it has
@@ -62,6 +63,7 @@ def source(
         items = [Columns(items)]
     if not isinstance(items, Iterable | AsyncIterable):
         raise ConstructionError(f"{name} needs an iterable or an asynchronous iterable, not {items!r}")
+    every = None if every is None else _seconds(every, name)
     counts = [ahead] if batch is None else [ahead, batch]
     if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
@@ -83,6 +85,13 @@ def source(
     builder.add_output(initial=True)
     (out,) = builder.build(make)
     return out
+
+
+def _seconds(every: float | Duration, name: str) -> float:
+    try:
+        return seconds(every)
+    except (TypeError, ValueError) as error:
+        raise ConstructionError(f"{name}: every={every!r}: {error}") from None
 
 
 class _Reader:

@@ -181,7 +181,8 @@ def test_columns_of_any_integers_are_keys_and_values(kind: str) -> None:
         ones = np.array([1, 0, 1, 0, 1]).astype(kind)
         ones.flags.writeable = False
         operator.run(0, [[Columns({"k": ones, "v": ones}), Columns({"k": ones[::-1], "v": ones[::2].repeat(5)[:5]})]])
-        assert sorted(operator.table.read().rows()) == [(0, 2), (1, 6)]
+        one = 10**9 if kind == "M8[s]" else 1  # dates are counts of nanoseconds
+        assert sorted(operator.table.read().rows()) == [(0, 2 * one), (one, 6 * one)]
 
 
 def test_the_order_of_records_at_a_time() -> None:
