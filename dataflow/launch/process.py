@@ -7,6 +7,7 @@ import signal
 import socket
 from dataclasses import dataclass, field
 
+from dataflow.compiled.telling import on_a_terminal
 from dataflow.launch.lines import LineAssembler
 from dataflow.launch.printer import Printer
 
@@ -22,6 +23,7 @@ class Settings:
     prefix: bool = False  # whether printed lines say which worker printed them
     grace: float = 2.0  # how long workers may take to end when told to
     patience: float = 5.0  # how long a worker may be stopped, or a host silent, before it is given up
+    terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
 
 
 @dataclass

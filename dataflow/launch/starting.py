@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dataflow.comm.arena import Arena, arena_size
+from dataflow.compiled.telling import Voice
 from dataflow.errors import TooManyWorkers
 from dataflow.execute import Main
 from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
@@ -63,8 +64,9 @@ def fork_workers(
                 _close_others(controls, outputs, pairs, index)
                 debug, limit = settings.debug, settings.limit
                 crowded = len(workers) > _processors()
+                voice = Voice(settings.terminal, speaks=index == workers.start)
                 run_child(
-                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded), main, args
+                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded, voice), main, args
                 )
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]

@@ -9,12 +9,12 @@ import tempfile
 import time
 
 import numpy as np
-from numba import njit
 
 from bench.experiments.planning.workload import word_count
 from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
+from dataflow.compiled.kernel import kernel
 from planners import Intervals, Tasks, ssm, ssm_kernel
 from planners.feasibility import smallest_tau, tightest_cuts
 from planners.model import Limits
@@ -83,7 +83,7 @@ def _kernels(tasks: Tasks, now: int, then: int, tau: float, repeats: int) -> tup
     return fast * 1e3, best_of(repeats, lambda: _quadratic(size, starts, cuts, then)) * 1e3
 
 
-@njit(cache=True)
+@kernel()
 def _quadratic(sizes: Floats, starts: Ints, cuts: Ints, nodes: int) -> float:
     """The greatest gain: every start p of an interval is tried for every end x, with every old interval it overlaps."""
     m = len(sizes) - 1
