@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 
 from dataflow.compiled.telling import teller
 
@@ -87,7 +87,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     if base:
         yield Path(base), _NAME
     try:
-        temporary = tempfile.gettempdir()
+        temporary = gettempdir()
     except FileNotFoundError:
         return
     yield Path(temporary), f"{_NAME}-{os.geteuid()}"

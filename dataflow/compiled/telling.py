@@ -71,16 +71,16 @@ class Teller:
         if self._batch is None:
             self._batch = Batch()
             self._announce(fold, where)
-        self._depth, started = 1, time.monotonic()
+        batch, self._depth, started = self._batch, 1, time.monotonic()
         try:
             yield
         finally:
             self._depth = 0
-            self._batch.seconds += time.monotonic() - started
+            batch.seconds += time.monotonic() - started
         if fold is None:
-            self._batch.kernels += 1
+            batch.kernels += 1
         else:
-            self._batch.folds.append(fold)
+            batch.folds.append(fold)
             self.close()
 
     def close(self) -> None:
