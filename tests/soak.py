@@ -11,6 +11,7 @@ import traceback
 from collections import Counter
 
 from tests.comm import fuzz
+from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
 from tests.programs import cases as programs
@@ -22,8 +23,10 @@ KINDS = {
     "migration": migrations.run_case,
     "query": queries.run_case,
     "frames": fuzz.run_case,
+    "signals": signals.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500}  # cases per round: many frames
+# Cases per round: many frames.
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500, "signals": 1}
 
 
 def main() -> int:
