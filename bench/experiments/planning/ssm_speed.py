@@ -63,7 +63,7 @@ def _first_call(run: Run) -> None:
         "ssm(Intervals([0, 2, 4]), nodes=3, sizes=[1] * 4, loads=[1] * 4, tau=1); print(time.perf_counter() - start)"
     )
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
         for label in ("nothing compiled yet", "compiled by an earlier process"):
             started = time.perf_counter()
             command = [sys.executable, "-c", script]
