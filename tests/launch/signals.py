@@ -116,6 +116,9 @@ def _judge(ended: Ended, workers: int, delivered: list[Sent]) -> None:
         return
     if SUPERVISOR in ending:
         return  # nobody is left who could say anything
+    if ended.status in (-signal.SIGTERM, 128 + signal.SIGTERM):
+        assert any(each.kind == signal.SIGTERM for each in delivered), said
+        return  # the program ended as one that was told to end does
     named = {int(number) for number in re.findall(r"worker (\d+)", ended.message)}
     assert named and named <= harmed, f"the error names {named or 'nobody'}, and signals went to {harmed}\n{said}"
 
