@@ -18,6 +18,7 @@ Where things are:
 - `channels/`: how batches get from output to input. `operators/`: the operators.
 - `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
   it.
+- `columns/`: batches of columns and their operators. `compiled/`: compiled code that is kept on disk.
 - `comm/`: how workers reach each other. `codec`, `values/`: what travels between them. `agreement`: whether they build
   the same. `text`: theirs, fit to print.
 - `explain`: why nothing happens; `watch`: says so. `foreign`: what to do about asyncio. `testing`: every interleaving

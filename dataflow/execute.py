@@ -14,6 +14,7 @@ import trio
 
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
+from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
 from dataflow.foreign import require_trio
 from dataflow.groups import unwrap
@@ -54,6 +55,7 @@ def execute(
     check_main(main, workers)
     check_warn_after(warn_after)
     refuse_inside_a_loop()
+    teller.close()
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 

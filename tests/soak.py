@@ -11,6 +11,7 @@ import traceback
 from collections import Counter
 
 from tests.comm import fuzz, hostile
+from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
 from tests.programs import cases as programs
@@ -23,8 +24,10 @@ KINDS = {
     "query": queries.run_case,
     "frames": fuzz.run_case,
     "hostile": hostile.run_case,
+    "signals": signals.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500, "hostile": 20}  # cases per round
+# Cases per round: many frames.
+ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500, "hostile": 20, "signals": 1}
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from numba import njit, types
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column
 from dataflow.columns.instants import counts
+from dataflow.compiled.kernel import kernel
 
 WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
 _OUT, _TO, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
@@ -56,14 +57,14 @@ def unmix(hashed: Any) -> Any:
     return word - _GOLDEN
 
 
-@njit(types.void(WORDS, _OUT), cache=True)
+@kernel(types.void(WORDS, _OUT))
 def mix_all(keys: Any, hashes: Any) -> None:
     """The hash of each key."""
     for i in range(keys.size):
         hashes[i] = mix(keys[i])
 
 
-@njit(types.void(WORDS, _OUT), cache=True)
+@kernel(types.void(WORDS, _OUT))
 def unmix_all(hashes: Any, keys: Any) -> None:
     """The key of each hash."""
     for i in range(hashes.size):
@@ -80,7 +81,7 @@ class Owners:
         _pack(workers, self.width, self.words)
 
 
-@njit(types.void(types.uint16[::1], types.uint64, _OUT), cache=True)
+@kernel(types.void(types.uint16[::1], types.uint64, _OUT))
 def _pack(workers: Any, width: Any, words: Any) -> None:
     for bin in range(workers.size):
         place = np.uint64(bin) << width
@@ -93,7 +94,7 @@ def _unpack(word: Any, width: Any, bin: Any) -> Any:
     return (word >> ((bin << width) & _63)) & ((_1 << (_1 << width)) - _1)
 
 
-@njit(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
 def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> None:
     """The owner of each row: who has the bin of its key. Block by block: hashes alone the processor makes several at
     a time of, which it cannot where it looks something up for each."""
@@ -107,7 +108,7 @@ def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> Non
             to[np.uint64(start + j)] = _unpack(owners[(bin << width) >> _6], width, bin)
 
 
-@njit(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
 def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
     for i in range(keys.size):
@@ -115,7 +116,7 @@ def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
         to[i] = _unpack(owners[(bin << width) >> _6], width, bin)
 
 
-@njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
+@kernel(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]))
 def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
     """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
     mask = np.uint64(slots.size - 1)
@@ -127,9 +128,8 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
         owners[slot] = workers[i]
 
 
-@njit(
+@kernel(
     types.void(WORDS, types.boolean, types.uint64, _OUT, types.uint64, WORDS, types.int32[::1], types.uint32, _TO),
-    cache=True,
 )
 def route_apart(
     keys: Any, dense: Any, by: Any, workers: Any, width: Any, slots: Any, owners: Any, peers: Any, to: Any
@@ -158,7 +158,7 @@ def route_apart(
         to[i] = owner
 
 
-@njit(types.void(WORDS, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _TO))
 def route_modulo(keys: Any, peers: Any, to: Any) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
     for i in range(keys.size):

@@ -3,8 +3,6 @@
 To look for it among all keys takes as long as there are keys. So the largest value of each segment is kept, with its
 key. It stays true while values grow; where the leader itself has lost some, or rows came or went with a bin or with a
 single key, the segment is looked through when somebody next asks.
-
-The compiled part calls nothing of another file but the hash, which never changes: numba's disk cache would not see it.
 """
 
 from __future__ import annotations
@@ -12,11 +10,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from dataflow.columns.batch import Array
 from dataflow.columns.hashing import WORDS, mix, unmix
 from dataflow.columns.segments import Segments
+from dataflow.compiled.kernel import kernel
 
 _FIRST, _ROOM = 0, 1  # columns of meta, as in kernels
 _TOP = np.uint64(1 << 63)
@@ -100,11 +99,10 @@ def _field(dtype: np.dtype[Any], name: str) -> tuple[np.dtype[Any], int]:
     return kind, place
 
 
-@njit(
+@kernel(
     types.int64(
         _WORDS, types.int64, types.int64, types.boolean, types.uint64, WORDS, _INTS, _INTS, _INTS, _INTS, _BOOLS, _BOOLS
     ),
-    cache=True,
 )  # fmt: skip
 def _add(
     words: Any, stride: Any, place: Any, dense: Any, spread: Any, keys: Any, rows: Any, amounts: Any,
@@ -134,11 +132,10 @@ def _add(
     return -1
 
 
-@njit(
+@kernel(
     types.UniTuple(types.int64, 2)(
         _WORDS, _META, types.int64, types.int64, types.boolean, types.uint64, _INTS, _INTS, _BOOLS
     ),
-    cache=True,
 )  # fmt: skip
 def _first(
     words: Any, meta: Any, stride: Any, place: Any, dense: Any, spread: Any, leaders: Any, most: Any, known: Any

@@ -27,8 +27,8 @@ Buffer = bytes | memoryview
 def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
     """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...].
 
-    A type is the name of a dtype, [that name, a time zone], or the name of one of Arrow's types. TypeError for rows without
-    columns: they would be a number, and whoever receives a number cannot tell what it costs.
+    A type is the name of a dtype, [that name, a time zone], or the name of one of Arrow's types. TypeError for rows
+    without columns: they would be a number, and whoever receives a number cannot tell what it costs.
     """
     shapes: list[Any] = [len(batch)]
     if len(batch) and not batch.names:

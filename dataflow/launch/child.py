@@ -21,6 +21,7 @@ from dataflow.comm.link import Link, Shared
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
+from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import PeerLost
 from dataflow.execute import Main
 from dataflow.groups import unwrap
@@ -49,6 +50,7 @@ class Assignment:
     limit: int
     crowded: bool  # whether there are more workers than processors on this host
     warn_after: float | None  # see dataflow.watch
+    voice: Voice  # what it may say about compiling
 
 
 def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None:
@@ -63,6 +65,7 @@ def run_child(assignment: Assignment, main: Main, args: tuple[Any, ...]) -> None
     except BaseException as error:  # whatever it is, the supervisor is told, and the process ends
         _tell(assignment.control, report.encode_failure(error))
     finally:
+        teller.close()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
                 stream.flush()
@@ -79,6 +82,7 @@ def _settle_in(assignment: Assignment) -> None:
     if os.getppid() != assignment.parent:  # it ended before we asked to be told
         os._exit(1)
     keep_freed_memory()
+    teller.speak_as(assignment.voice)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(assignment.stdout, 1)

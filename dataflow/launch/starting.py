@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dataflow.comm.arena import Arena, arena_size
+from dataflow.compiled.telling import Voice
 from dataflow.errors import TooManyWorkers
 from dataflow.execute import Main
 from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
@@ -56,19 +57,19 @@ def fork_workers(
         for index in workers:
             pid = os.fork()
             if pid == 0:
-                mine = {peer: pairs[index, peer] for peer in workers if peer != index}
-                connect = find_links(index, Neighbours(mine, key, arenas))
+                sockets = {peer: pairs[index, peer] for peer in workers if peer != index}
+                connect = find_links(index, Neighbours(sockets, key, arenas))
                 (_, out), (_, err) = outputs[index]
                 control = controls[index][1]
                 _close_others(controls, outputs, pairs, index)
                 debug, limit = settings.debug, settings.limit
                 crowded = len(workers) > _processors()
+                voice = Voice(settings.terminal, speaks=index == workers.start)
                 warn_after = settings.warn_after
-                run_child(
-                    Assignment(index, peers, connect, control, out, err, parent, debug, limit, crowded, warn_after),
-                    main,
-                    args,
+                mine = Assignment(
+                    index, peers, connect, control, out, err, parent, debug, limit, crowded, warn_after, voice
                 )
+                run_child(mine, main, args)
             prefix = f"[worker {index}] " if settings.prefix else ""
             (out, _), (err, _) = outputs[index]
             streams = {out: (stdout, LineAssembler(prefix)), err: (stderr, LineAssembler(prefix))}
