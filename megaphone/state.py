@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sortedcontainers import SortedDict
 
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.order import Time
@@ -66,7 +67,7 @@ class Host:
         self._returning: Returning[tuple[int, Arriving]] = Returning(self._arrivals)  # keys that go back
         self._watched = list(context.inputs)  # a time is complete when none of these can deliver it
         self._output: OutputPort = context.outputs[0]
-        self._waiting: dict[Time, tuple[Capability, dict[Place, list[list[Any]]]]] = {}  # by time and place
+        self._waiting: SortedDict[Time, tuple[Capability, dict[Place, list[list[Any]]]]] = SortedDict()  # by place then
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
         self._now: Capability | None = None  # while records are applied: the capability of their time
         self._postponer = Postponer(self)
@@ -135,8 +136,11 @@ class Host:
             self._apply_time(time)
 
     def _next_time(self) -> Time | None:
-        times = [t for t in (min(self._waiting, default=None), self._bins.least_pending) if t is not None]
-        return min(times, default=None)
+        least = self._bins.least_pending
+        if not self._waiting:
+            return least
+        first = self._waiting.peekitem(0)[0]
+        return first if least is None or first < least else least
 
     def _apply_time(self, time: Time) -> None:
         groups = self._take_groups(time)

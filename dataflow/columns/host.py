@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sortedcontainers import SortedDict
+
 from dataflow.builder import Context
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
@@ -33,7 +35,7 @@ class Host:
         self._inputs = inputs
         self._watched = list(context.inputs)  # a time is complete when none of these can deliver it
         self._output: OutputPort = context.outputs[0]
-        self._waiting: dict[Time, tuple[Capability, list[list[Columns]]]] = {}
+        self._waiting: SortedDict[Time, tuple[Capability, list[list[Columns]]]] = SortedDict()
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
 
     def step(self) -> None:
@@ -61,10 +63,10 @@ class Host:
 
     def _next_time(self) -> Time | None:
         least: Time | None = self._keyed.least_pending
-        for time in self._waiting:
-            if least is None or time < least:
-                least = time
-        return least
+        if not self._waiting:
+            return least
+        first = self._waiting.peekitem(0)[0]
+        return first if least is None or first < least else least
 
     def _apply_time(self, time: Time) -> None:
         if time in self._waiting:
@@ -80,7 +82,9 @@ class Host:
     def _fire_times(self) -> None:
         """Applies what was post-dated to times that are complete, and at which nothing else is to be applied."""
         assert self._hold is not None
-        following = [*self._waiting, *(time for port in self._watched for time in port.frontier)]
+        following = [time for port in self._watched for time in port.frontier]
+        if self._waiting:
+            following.append(self._waiting.peekitem(0)[0])
         for time, results in self.fire(min(following, default=int(NEVER)) - 1):
             for out in results:
                 self._output.give(self._hold, out, at=time)
@@ -90,8 +94,8 @@ class Host:
         """The first complete times, as many as have few records together, all of a kind."""
         times: list[Time] = []
         rows = 0
-        for time in sorted(self._waiting):
-            rows += sum(map(len, self._waiting[time][1][0]))
+        for time, (_, (parts,)) in self._waiting.items():
+            rows += sum(map(len, parts))
             if rows > _FEW or not self._is_complete(time):
                 break
             times.append(time)

@@ -133,6 +133,13 @@ class Running:
             stream = stream.capture(self.captured[ref].append)
         self.probes.append(stream.inspect_batch(note).probe())
 
+    @property
+    def captured_whole(self) -> bool:
+        """Whether the frontier of everything that is replayed later is empty."""
+        events = [self.captured[ref] for ref in self._replayed]
+        changes = [[diff for event in each for _, diff in getattr(event, "changes", ())] for each in events]
+        return all(1 + sum(each) == 0 for each in changes)
+
     # Feeding it
 
     def feed(self, epoch: int, advance: bool) -> None:
@@ -206,6 +213,8 @@ async def main(worker: dataflow.Worker, program: Program) -> tuple[list[Found], 
         for flow in flows:
             for probe in flow.probes:
                 await probe.wait_done()
+            while not flow.captured_whole:  # the last event of a capture may come after a probe behind it is done
+                await worker.step()
             done[flow.number] = flow
     return [f for flow in done.values() for f in flow.found], [f for flow in done.values() for f in flow.late]
 
