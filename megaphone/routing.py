@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import numpy as np
+from sortedcontainers import SortedDict
 
 from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
@@ -114,7 +115,8 @@ class Router(ABC):
         self._configurations = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
-        self._uncertain: dict[Time, list[tuple[Capability, int, Any]]] = {}  # kept back, by time: (.., input, batch)
+        # Kept back, by time: (capability, input, batch)
+        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Any]]] = SortedDict()
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -211,10 +213,9 @@ class Router(ABC):
                 else:
                     self.give(message, message.time, port, batch)
             self.give_rest(port)
-        for time in sorted(self._uncertain):
-            if self._control.could_see(time):
-                break
-            for capability, port, batch in self._uncertain.pop(time):
+        while self._uncertain and not self._control.could_see(self._uncertain.peekitem(0)[0]):
+            time, kept = self._uncertain.popitem(0)
+            for capability, port, batch in kept:
                 self.give(capability, time, port, batch)
                 capability.drop()
         for port in range(len(self._data)):
@@ -233,7 +234,7 @@ class Router(ABC):
 
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""
-        first = min(self._uncertain, default=None)
+        first = self._uncertain.peekitem(0)[0] if self._uncertain else None
 
         def is_past(time: Time) -> bool:
             if first is not None and first < time:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import Generic, Protocol, TypeVar
 
+from sortedcontainers import SortedDict
+
 from dataflow.builder import Context
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
@@ -52,7 +54,7 @@ class Host(Generic[B]):
         self._observer = observer
         self._watched = list(context.inputs)  # a time is complete when none of these can deliver it
         self._output: OutputPort = context.outputs[0]
-        self._waiting: dict[Time, tuple[Capability, list[list[B]]]] = {}
+        self._waiting: SortedDict[Time, tuple[Capability, list[list[B]]]] = SortedDict()
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
 
     def step(self) -> None:
@@ -90,10 +92,10 @@ class Host(Generic[B]):
 
     def _next_time(self) -> Time | None:
         least = self._store.least_pending
-        for time in self._waiting:
-            if least is None or time < least:
-                least = time
-        return least
+        if not self._waiting:
+            return least
+        first = self._waiting.peekitem(0)[0]
+        return first if least is None or first < least else least
 
     def _apply_time(self, time: Time) -> None:
         if time in self._waiting:
@@ -112,7 +114,9 @@ class Host(Generic[B]):
     def _fire_times(self) -> None:
         """Applies what was post-dated to times that are complete, and at which nothing else is to be applied."""
         assert self._hold is not None
-        following = [*self._waiting, *(time for port in self._watched for time in port.frontier)]
+        following = [time for port in self._watched for time in port.frontier]
+        if self._waiting:
+            following.append(self._waiting.peekitem(0)[0])
         began = self._begin(())
         fired = self._store.fire(min(following, default=_NEVER) - 1)
         for time, results in fired:
@@ -126,8 +130,8 @@ class Host(Generic[B]):
         the store cannot take their batches together."""
         times: list[Time] = []
         count = 0
-        for time in sorted(self._waiting):
-            count += sum(map(len, self._waiting[time][1][0]))
+        for time, (_, (parts, *_)) in self._waiting.items():
+            count += sum(map(len, parts))
             if count > _FEW or not self._is_complete(time):
                 break
             times.append(time)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sortedcontainers import SortedDict
 
 from dataflow import codec
-from dataflow.antichain import TotalAntichain
 from dataflow.order import Time
 from dataflow.state.pieces import Piece
 from dataflow.state.store import UnmovableState
@@ -33,8 +33,7 @@ class RowBins:
         self._initial = initial
         self._states: dict[Place, Any] = {}
         self._pending: dict[Place, dict[Time, list[Any]]] = {}  # by place and time
-        self._by_time: dict[Time, set[Place]] = {}  # invariant: the places with something pending at that time
-        self._least = TotalAntichain()  # invariant: holds the keys of _by_time
+        self._by_time: SortedDict[Time, set[Place]] = SortedDict()  # invariant: the places with something pending then
         self._scales = Scales()
         self.arriving: dict[Place, Arriving] = {}  # places of which pieces are missing: they are not here yet
 
@@ -49,13 +48,12 @@ class RowBins:
         self._pending.setdefault(place, {}).setdefault(time, []).extend(records)
         if time not in self._by_time:
             self._by_time[time] = set()
-            self._least.update(time, +1)
         self._by_time[time].add(place)
 
     @property
     def least_pending(self) -> Time | None:
         """The least time at which anything is pending."""
-        return next(iter(self._least.frontier), None)
+        return self._by_time.peekitem(0)[0] if self._by_time else None
 
     def due(self, time: Time) -> dict[Place, list[Any]]:
         """Takes out what is pending at a time, by place: bins, then keys that live apart."""
@@ -69,7 +67,6 @@ class RowBins:
         self._by_time[time].discard(place)
         if not self._by_time[time]:
             del self._by_time[time]
-            self._least.update(time, -1)
         return records
 
     def depart(self, to: Address, limit: int) -> Iterator[Piece]:
