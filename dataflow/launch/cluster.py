@@ -69,14 +69,15 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
 
     async def watch_workers() -> None:
         try:
-            results.update(await supervise(processes, cluster.local, settings))
+            mine = await supervise(processes, cluster.local, settings)
         except Exception as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             await others.tell_all(HostFailed(_blame(cause)), last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
                 await others.started.wait()
             raise
-        await others.tell_all(Results(dict(results)))
+        results.update(mine)
+        await others.tell_all(Results(mine))  # and not what others may have returned by now: they answer for those
         done.set()
 
     try:
