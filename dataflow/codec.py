@@ -53,7 +53,12 @@ def pack(value: Any, depth: int = 0) -> bytes:
     try:
         packed = msgpack.packb(value, default=_EXTENDERS[depth], strict_types=True, buf_size=_BUFFER)
     except UnicodeEncodeError as error:
-        raise Refusal(error.object, f"It is no Unicode text ({error.reason}): send bytes.") from None
+        refusal = Refusal(error.object, f"It is no Unicode text ({error.reason}): send bytes.")
+        raise refusal if depth else TypeError(str(refusal)) from None
+    except Refusal as refusal:
+        if depth:
+            raise
+        raise TypeError(str(refusal)) from None  # an exception that can itself travel: it has nothing but its text
     except (OverflowError, ValueError) as error:
         raise TypeError(f"a {type(value).__name__} cannot be sent to another worker: {error}") from None
     assert isinstance(packed, bytes)
