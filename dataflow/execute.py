@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
@@ -19,17 +19,19 @@ from dataflow.groups import unwrap
 from dataflow.worker import Worker
 
 Main = Callable[..., Awaitable[Any]]
+A = TypeVarTuple("A")  # what main takes beside its worker
+R = TypeVar("R")  # what it returns
 
 
 def execute(
-    main: Main,
-    *args: Any,
+    main: Callable[[Worker, *A], Awaitable[R]],
+    *args: *A,
     workers: int = 1,
     in_process: bool = False,
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     prefix: bool = False,
-) -> list[Any]:
+) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
     Returns what each main returned, by worker. Several workers are forked processes, whose results must be plain data;
@@ -63,8 +65,12 @@ def execute(
 
 
 async def execute_async(
-    main: Main, args: tuple[Any, ...] = (), workers: int = 1, debug: bool = False, limit: int = DEFAULT_LIMIT
-) -> list[Any]:
+    main: Callable[..., Awaitable[R]],
+    args: tuple[Any, ...] = (),
+    workers: int = 1,
+    debug: bool = False,
+    limit: int = DEFAULT_LIMIT,
+) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
     everyone = [Worker(index, workers, debug, limit) for index in range(workers)]

@@ -36,7 +36,7 @@ class Handle:
         self.keys = keys
         self.statistics = statistics
         self.state = state  # what this worker holds: for reports and tests
-        self.apart: Callable[[], Any] | None = None  # gives what it holds of keys that live apart from their bins
+        self.apart: Callable[[], Any] = dict  # gives what it holds of keys that live apart from their bins
         self._configurations = configurations
         self._probe = probe
 
