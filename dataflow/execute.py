@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
@@ -21,18 +21,20 @@ from dataflow.groups import unwrap
 from dataflow.worker import WARN_AFTER, Worker
 
 Main = Callable[..., Awaitable[Any]]
+A = TypeVarTuple("A")  # what main takes beside its worker
+R = TypeVar("R")  # what it returns
 
 
 def execute(
-    main: Main,
-    *args: Any,
+    main: Callable[[Worker, *A], Awaitable[R]],
+    *args: *A,
     workers: int = 1,
     in_process: bool = False,
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     prefix: bool = False,
     warn_after: float | None = WARN_AFTER,
-) -> list[Any]:
+) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
     Returns what each main returned, by worker. Several workers are forked processes, whose results must be plain data;
@@ -71,13 +73,13 @@ def execute(
 
 
 async def execute_async(
-    main: Main,
+    main: Callable[..., Awaitable[R]],
     args: tuple[Any, ...] = (),
     workers: int = 1,
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     warn_after: float | None = WARN_AFTER,
-) -> list[Any]:
+) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
     check_warn_after(warn_after)

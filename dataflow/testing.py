@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -26,7 +26,7 @@ import trio.testing
 from dataflow.clock import Clock
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
-from dataflow.execute import Main, check_main
+from dataflow.execute import A, Main, R, check_main
 from dataflow.groups import unwrap
 from dataflow.signal import Signal
 from dataflow.worker import Worker
@@ -37,15 +37,15 @@ Scheduler = Callable[[random.Random, Sequence[Turn]], int]
 
 
 def simulate(
-    main: Main,
-    *args: Any,
+    main: Callable[[Worker, *A], Awaitable[R]],
+    *args: *A,
     workers: int = 2,
     seed: int = 0,
     debug: bool = False,
     trace: list[Turn] | None = None,
     turns: int = 1_000_000,
     scheduler: Scheduler | None = None,
-) -> list[Any]:
+) -> list[R]:
     """Runs a program under the seeded scheduler; returns what each main returned.
 
     `trace` collects every turn. More than `turns` turns are taken for a computation that does not end. `scheduler`

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow import InputHandle, Stream
 from dataflow.order import Time
@@ -112,7 +113,10 @@ class Controller:
         return self._progress
 
     def migrate(
-        self, to: Sequence[int], strategy: Strategy | None = None, pins: Mapping[Any, int | None] | None = None
+        self,
+        to: Sequence[int] | NDArray[np.integer[Any]],
+        strategy: Strategy | None = None,
+        pins: Mapping[Any, int | None] | None = None,
     ) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
 
@@ -122,11 +126,12 @@ class Controller:
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
         operator = self._operator
-        target = check_update(Assign(to), operator.bins, operator.peers)  # type: ignore[arg-type]
+        target = check_update(Assign(to), operator.bins, operator.peers)
         assert isinstance(target, Assign)
         self._strategy = self._usable(strategy)
         known = operator.statistics
-        steps = self._strategy.steps(self.configuration, target.workers, known.bytes.tolist(), known.records.tolist())
+        workers = tuple(target.workers)
+        steps = self._strategy.steps(self.configuration, workers, known.bytes.tolist(), known.records.tolist())
         self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap

@@ -13,11 +13,11 @@ from dataflow import notificator
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.pact import Exchange
 from dataflow.columns import groups, heaps, joining, pacts
-from dataflow.columns import operators as column_operators
 from dataflow.columns.batch import Columns
 from dataflow.columns.keyed import FoldStore
 from dataflow.columns.pending import Pending
 from dataflow.columns.table import HashTable
+from dataflow.columns.windows import Windows
 from dataflow.operators import keyed, loops, replay, rows, timing
 from dataflow.progress import broadcast
 from dataflow.state.stores.row_bins import RowBins
@@ -171,12 +171,13 @@ def filter_off_by_one(patch: Patch) -> None:
 @concerns("windows")
 def window_too_long(patch: Patch) -> None:
     """A window includes the pane that begins at its end."""
-    windows = column_operators._windows
+    make = Windows.__init__
 
-    def inclusive(stream: Any, name: str, plan: Any, size: int, slide: int) -> Any:
-        return windows(stream, name, plan, size + slide, slide)
+    def inclusive(self: Any, *args: Any) -> None:
+        make(self, *args)
+        self.size += self.slide
 
-    patch.setattr(column_operators, "_windows", inclusive)
+    patch.setattr(Windows, "__init__", inclusive)
 
 
 @concerns("aggregate")
