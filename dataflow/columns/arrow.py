@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns.instants import finest, to_kind
-from dataflow.columns.zones import checked_zone, plain, to_datetimes, with_zone, zone_of
+from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
 _ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
@@ -125,6 +125,8 @@ def _plain_array(name: Any, values: Any) -> Any:
     """The array itself, where it is of a class that says no more than that; what a mask hides must not be counted."""
     if type(values) is np.ndarray:
         return values
+    if type(values) is Zoned:
+        return values if zone_of(values) is not None else plain(values)
     if isinstance(values, np.ma.MaskedArray):
         masked = int(np.ma.getmaskarray(values).sum())
         if masked:
