@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns.instants import finest, to_kind
-from dataflow.columns.zones import checked_zone, plain, to_datetimes, with_zone, zone_of
+from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
 _ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
@@ -133,6 +133,8 @@ def _plain_array(name: Any, values: Any) -> Any:
                 "(`array.filled(...)`), or leave those rows out, first"
             )
         return values.data
+    if isinstance(values, Zoned):
+        return values if zone_of(values) is not None else plain(values)
     if type(values) is np.memmap:
         return values.view(np.ndarray)
     raise TypeError(

@@ -148,7 +148,7 @@ def back_in_order(batch: Columns) -> Any:
 def through_the_wire(batch: Columns) -> Columns:
     buffers: list[Any] = []
     shapes = codec.decode(codec.encode(encode_columns(batch, buffers)))
-    return decode_columns(shapes, [memoryview(bytes(buffer)) for buffer in buffers], 0)
+    return decode_columns(shapes, iter([memoryview(bytes(buffer)) for buffer in buffers]))
 
 
 @pytest.mark.parametrize("way", ROUNDS)
@@ -242,12 +242,12 @@ def test_dates_that_are_no_dates_are_refused() -> None:
 @pytest.mark.parametrize("zone", ["../etc/passwd", "a" * 60, "Europe/Berlin\n", "", 5, None, ["x"]])
 def test_zones_of_a_peer_are_checked(zone: Any) -> None:
     with pytest.raises(ValueError, match="is not the name of a time zone"):
-        decode_columns([1, ["t", ["<M8[us]", zone], 1]], [memoryview(bytes(8))], 0)
+        decode_columns([1, ["t", ["<M8[us]", zone], 1]], iter([memoryview(bytes(8))]))
 
 
 def test_zones_of_a_peer_belong_to_moments() -> None:
-    with pytest.raises(ValueError, match="a column of int64 in the time zone UTC"):
-        decode_columns([1, ["t", ["<i8", "UTC"], 1]], [memoryview(bytes(8))], 0)
+    with pytest.raises(ValueError, match="a column of int64 in the time zone 'UTC'"):
+        decode_columns([1, ["t", ["<i8", "UTC"], 1]], iter([memoryview(bytes(8))]))
 
 
 def test_zones_between_processes() -> None:
