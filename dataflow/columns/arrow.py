@@ -135,6 +135,8 @@ def _plain_array(name: Any, values: Any) -> Any:
                 "(`array.filled(...)`), or leave those rows out, first"
             )
         return values.data
+    if isinstance(values, Zoned):
+        return values if zone_of(values) is not None else plain(values)
     if type(values) is np.memmap:
         return values.view(np.ndarray)
     raise TypeError(

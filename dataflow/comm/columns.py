@@ -16,8 +16,10 @@ import numpy as np
 
 from dataflow import codec
 from dataflow.columns import Columns
-from dataflow.columns.zones import Array, checked_zone, with_zone, zone_of
+from dataflow.columns.zones import Array, Zoned, checked_zone, plain, with_zone, zone_of
 from dataflow.text import show
+from dataflow.values import arrays
+from dataflow.values.refusal import Refusal
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 
@@ -120,4 +122,17 @@ def _to_columns(plain: Any) -> Columns:
     return decode_columns(shapes, iter([memoryview(bytearray(buffer)) for buffer in buffers]))
 
 
+def _of_zoned(array: Any) -> list[Any]:
+    zone = zone_of(array)
+    if zone is None:  # what numpy made of moments: it is a plain array, but for its class
+        raise Refusal(array, "Send a plain array: `numpy.asarray(array)`.")
+    return [zone, arrays.of_array(plain(array))]
+
+
+def _to_zoned(content: Any) -> Any:
+    zone, array = content
+    return with_zone(arrays.to_array(array), checked_zone(zone))
+
+
 codec.register(40, Columns, _of_columns, _to_columns)
+codec.register(41, Zoned, _of_zoned, _to_zoned)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -230,6 +232,14 @@ def test_arrays_of_other_classes() -> None:
     assert type(Columns({"a": whole})["a"]) is np.ndarray and Columns({"a": whole}).rows() == [(1,), (2,)]
     with pytest.raises(TypeError, match=r"column 'a' is a .*Quantity, and what that adds .*numpy\.asarray"):
         Columns({"a": np.arange(3).view(Quantity)})
+
+
+def test_moments_with_a_zone_can_be_columns_again() -> None:
+    moment = datetime.datetime(2026, 3, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    batch = Columns({"at": [moment]})
+    assert Columns({"at": batch["at"]}) == batch
+    assert batch.with_columns({"n": batch["at"].astype("i8")}).select(["at"]).rows() == [(moment,)]
+    assert type(Columns({"n": batch["at"].astype("i8")})["n"]) is np.ndarray
 
 
 def test_a_mapped_file_is_an_array(tmp_path: Any) -> None:

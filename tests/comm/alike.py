@@ -73,7 +73,7 @@ def _same_bytes(a: Any, b: Any) -> bool:
 
 
 def _alike_columns(a: Any, b: Any) -> bool:
-    if type(a) is np.ndarray and type(b) is np.ndarray:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return alike(a, b)
     return bool(str(a.type) == str(b.type)) and a.to_pylist() == b.to_pylist()
 

@@ -321,10 +321,11 @@ OBJECTS: list[Any] = [
     Point(1, 2), NamedPoint(1, 2), Typed(1), Size.LARGE, Mode.READ | Mode.WRITE, Mode(0), Mode(8), Strict.A | Strict.B,
     Slots(Slots(1, Computed(1.5)), {"a": Tagged(2, "x")}),
 ]  # fmt: skip
+ZONED = Columns({"at": [datetime.datetime(2026, 3, day, 12, tzinfo=BERLIN) for day in (28, 29)]})
 COLUMNS: list[Any] = [
     Columns({"a": [1, 2], "word": ["x", None], "at": np.array([1, 2], "M8[ms]"), "big": np.array([1, 2], ">i2")}),
     Columns({"a": np.arange(10)[::2]}), Columns({}), Columns({"word": pa.array(["a", "b", "c"]).slice(1)}),
-    Columns({"a": [1.5]}).slice(0, 0),
+    Columns({"a": [1.5]}).slice(0, 0), ZONED, ZONED["at"],
 ]  # fmt: skip
 ALIKE = [*CONTAINERS, *NUMBERS, *MOMENTS, *ARRAYS, *SCALARS, *OBJECTS, *COLUMNS]
 
@@ -333,6 +334,7 @@ REFUSED: list[tuple[Any, str]] = [
     (np.ma.array([1, 2, 3], mask=[0, 1, 0]), "MaskedArray"), (np.ma.array([1]), "MaskedArray"),
     (np.ma.masked, "MaskedConstant"), (np.array([[1, 2]]).view(np.matrix), "matrix"),
     (np.rec.array([(1, 2)]), "recarray"),
+    (ZONED["at"].astype("i8"), "Zoned"),
     (np.array([1]).view(MyArray), "MyArray"), (np.array([1, "x"], object), "dtype object"),
     (np.zeros(2, [("a", "i4")]), r"dtype \[\('a'"), (np.zeros(1, [("a", "i4")])[0], "void"),
     (np.array(["x"], np.dtypes.StringDType()), "StringDType"), (np.char.array(["a"]), "chararray"),

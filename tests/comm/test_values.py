@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dataflow
 from dataflow import codec
 from dataflow.comm.rows import decode_rows, encode_rows
-from megaphone.portions import Arriving, depart
+from dataflow.state.stores.portions import Address, Arriving, depart
 from tests.comm.alike import alike
 from tests.comm.family import ALIKE, BERLIN, REFUSED, Box, Computed, Frozen, Holder, Plain, Slots
 from tests.comm.test_rows import repeatable
@@ -43,7 +43,7 @@ def by_mixture(value: Any) -> Any:
 def by_bin(value: Any) -> Any:
     """As the state of a key in a bin that moves, in pieces."""
     arriving = Arriving()
-    for piece in depart(3, {"key": value}, {5: [(0, value)]}, limit=100):
+    for piece in depart(Address(3), {"key": value}, {5: [(0, value)]}, limit=100):
         arriving.add(piece)
     assert alike(arriving.pending, [(5, [(0, value)])])
     return arriving.state["key"]
