@@ -8,7 +8,6 @@ from random import Random
 from tests.fuzz import direct, migrating
 from tests.fuzz.description import COLUMNS, ROWS, Bag, Control, Feed, Flow, Node, Program, Record, Ref, Send
 
-CAPTURED = (ROWS,)  # forms of streams that are captured and replayed
 MOST = 250  # records of a stream, over all times
 
 # By kind: the forms of its inputs, and by number how many variants there are.
@@ -60,17 +59,13 @@ class _Maker:
 
     def start(self, replays: bool) -> None:
         """Inputs, and perhaps a replay of what an earlier dataflow captured."""
-        source = self.chance.randrange(len(self._flows)) if replays else 0
-        watched = [r for r in self._flows[source].watched if self._form(source, r) in CAPTURED] if replays else []
-        if watched:
-            number, port = self.chance.choice(watched)
+        if replays:
+            source = self.chance.randrange(len(self._flows))
+            number, port = self.chance.choice(self._flows[source].watched)
             encoded = int(self.chance.random() < 0.4)  # through a file of events
-            self._add(Node("replay", self._form(source, (number, port)), (), (source, number, port, encoded)))
-        for _ in range(self.chance.choice((0, 1)) if watched else self.chance.choice((1, 2, 2, 3))):
+            self._add(Node("replay", self._flows[source].nodes[number].form, (), (source, number, port, encoded)))
+        for _ in range(self.chance.choice((0, 1)) if replays else self.chance.choice((1, 2, 2, 3))):
             self._add_input()
-
-    def _form(self, source: int, ref: Ref) -> str:
-        return self._flows[source].nodes[ref[0]].form
 
     def _add_input(self) -> None:
         chance = self.chance

@@ -219,8 +219,9 @@ def capture_forgets(patch: Patch) -> None:
 
     def lossy(stream: Any, into: Callable[[Any], Any], name: str = "capture") -> Any:
         def shorter(event: Any) -> None:
-            records = isinstance(event, replay.Records)
-            into(replay.Records(event.time, event.records[:-1]) if records else event)
+            if isinstance(event, replay.Records) and isinstance(event.records, tuple):
+                event = replay.Records(event.time, event.records[:-1])
+            into(event)
 
         return capture(stream, shorter, name)
 
