@@ -66,6 +66,10 @@ class Pending(Part):
         values = [np.ascontiguousarray(rows[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
         return np.ascontiguousarray(rows[:, 1]), values
 
+    def count_rows(self, words: Array) -> int:
+        """How many records so many words are."""
+        return len(words) // self.stride
+
     def list_bin(self, bin: int) -> list[tuple[int, dict[str, Any]]]:
         """The records of a bin, in the order of times: (time, the key and the values by name)."""
         rows = self.segments.contents(bin).reshape(-1, self.stride)

@@ -83,6 +83,10 @@ class Part:
         """How many bytes of each bin, from one number up to another, would travel."""
         return self.segments.sizes_of(first, end)
 
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        self.segments.stay_ahead()
+
     def make_ready(self, size: int) -> None:
         """Touches so many bytes of memory before they are needed."""
         self.segments.make_ready(size)

@@ -49,7 +49,7 @@ class ColumnStore(Store[Columns]):
     def stay_ahead(self) -> None:
         """Has memory touched before it is needed. For each run."""
         for part in self.parts:
-            part.segments.stay_ahead()
+            part.stay_ahead()
 
     # Bins
 

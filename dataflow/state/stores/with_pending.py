@@ -36,7 +36,7 @@ class WithPending(ColumnStore):
         if self.pending is not None:
             records = take_pending(self.pending, int(self.table.bins_of(key)[0]), key, keep)
             if records.size:
-                yield 1, len(records) // self.pending.stride, records
+                yield 1, self.pending.count_rows(records), records
 
     def put_key(self, key: Words, part: int, count: int, words: Words) -> None:
         if part == 0:
