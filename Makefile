@@ -29,8 +29,8 @@ lint: $(READY) ## ruff and mypy only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600)
-	$(BIN)/python -m tests.soak --seconds $(SECONDS)
+soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600), or CASES of each kind
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(CASES),--cases $(CASES))
 
 bench: $(READY) ## every benchmark, at full length
 	$(BIN)/python -m bench run all

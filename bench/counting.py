@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,7 +233,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
     schedule = harness.Schedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
-    homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2)) if setup.bins else iter(())
+    homes: Iterator[Any] = iter(())
+    if setup.bins:
+        homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2))
 
     def send(epoch: int, low: int, high: int) -> None:
         size = high - low

@@ -12,13 +12,17 @@
 
 Where things are:
 
-- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers.
+- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers. `durations`: "10s", and the calendar.
 - `progress/`: which times may still arrive where. Pure; no I/O.
 - `capability`, `notificator`, `builder`, `operator`: what operators are made of (`dataflow.lowlevel` collects it).
 - `channels/`: how batches get from output to input. `operators/`: the operators.
 - `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
   it.
-- `comm/`: how workers reach each other. `explain`: why nothing happens. `testing`: every interleaving is a seed.
+- `columns/`: batches of columns and their operators. `compiled/`: compiled code that is kept on disk.
+- `comm/`: how workers reach each other. `codec`, `values/`: what travels between them. `agreement`: whether they build
+  the same. `text`: theirs, fit to print.
+- `explain`: why nothing happens; `watch`: says so. `foreign`: what to do about asyncio. `testing`: every interleaving
+  is a seed.
 - `harness/`: open-loop load, and what it shows. Not imported until asked for.
 """
 

@@ -18,6 +18,7 @@ from dataflow.launch.cluster import run_cluster
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
+from dataflow.worker import WARN_AFTER
 
 EPILOG = """\
 one host:
@@ -98,6 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--limit", type=int, default=DEFAULT_LIMIT, metavar="BYTES", help="data on its way per worker")
     run.add_argument("--prefix", action="store_true", help="say on each printed line which worker printed it")
+    run.add_argument(
+        "--warn-after",
+        type=float,
+        default=WARN_AFTER,
+        metavar="SECONDS",
+        help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
+    )
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
     secret = commands.add_parser("secret", help="print a new secret, for --secret")
     secret.set_defaults(command=_secret)
@@ -111,9 +119,12 @@ def _secret(_: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     program = _find(options.program)
-    settings = Settings(options.debug, options.limit, options.prefix)
+    warn_after = options.warn_after or None
+    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after)
     if options.workers < 1 or options.limit < 1:
         raise UsageError("--workers and --limit must be at least 1")
+    if not options.warn_after >= 0:
+        raise UsageError("--warn-after must not be negative")
     cluster = _cluster(options)
     try:
         if cluster is not None:
@@ -126,6 +137,7 @@ def _run(options: argparse.Namespace) -> int:
                 debug=options.debug,
                 limit=options.limit,
                 prefix=options.prefix,
+                warn_after=warn_after,
             )
     except ClusterError:
         raise

@@ -214,6 +214,9 @@ class MutableAntichain:
 class TotalAntichain:
     """`MutableAntichain` for total orders: a heap with lazy deletion, so that an update costs O(log n) amortised.
 
+    A SortedDict would be shorter, and cost 5 to 17 times as much for a time that comes and goes (1.7 to 2.8 µs;
+    `python -m bench run ordered`); a tracker of a loop has two of these for each location.
+
     >>> m = TotalAntichain()
     >>> m.update(3, +1), m.update(5, +1), m.update(3, -1)
     ([(3, 1)], [], [(3, -1), (5, 1)])

@@ -28,7 +28,9 @@ from dataflow.capability import Capability
 from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.clock import Clock
+from dataflow.durations import Duration, seconds
 from dataflow.errors import ConstructionError, ScopeMismatch
+from dataflow.foreign import advise
 from dataflow.instance import writing
 from dataflow.notificator import Notificator
 from dataflow.operator import Operator, Step
@@ -91,11 +93,11 @@ class Context:
         """Has the step called soon, though nothing arrived. May be called from anywhere in the worker's thread."""
         self._operator.activate()
 
-    def activate_after(self, seconds: float) -> None:
-        """Has the step called after some time (of the worker's clock)."""
+    def activate_after(self, duration: float | Duration) -> None:
+        """Has the step called after some time of the worker's clock: seconds, or a duration such as "250ms"."""
 
         clock = self.clock
-        deadline = clock.now() + seconds
+        deadline = clock.now() + seconds(duration)
 
         async def sleep() -> None:
             await clock.sleep_until(deadline)
@@ -106,11 +108,13 @@ class Context:
     def spawn(self, task: Callable[[], Any]) -> None:
         """Starts a task that lives no longer than the worker. What it raises gets a note that names the operator."""
         dataflow = self._operator.dataflow
+        self._operator.has_tasks = True
 
         async def run() -> None:
             try:
                 await task()
             except Exception as error:
+                advise(error)
                 error.add_note(dataflow.where(self._operator))
                 raise
 

@@ -1,9 +1,9 @@
 """Plain data as bytes, and back, with its types: msgpack, extended by what it loses.
 
 msgpack knows None, bool, int, float, str, bytes, lists and dictionaries. Everything else that may travel between
-workers is an extension here: tuples, sets, large integers, dates, decimals, numpy's scalars and arrays, and instances
-of dataclasses, enums and named tuples. Those name their class, which is looked up among the modules that are already
-imported; decoding never imports a module and never calls a constructor of the program's.
+workers is an extension here (see `dataflow.values`): tuples, sets, large integers, dates, decimals, numpy's scalars and
+arrays, the containers of `collections`, and instances of dataclasses, enums and named tuples. A value arrives alike,
+or a TypeError says which type cannot travel and what to send instead.
 
 >>> decode(encode((1, [2.5, "x"], {3: (4, 2**80)}, {5})))
 (1, [2.5, 'x'], {3: (4, 1208925819614629174706176)}, {5})
@@ -11,36 +11,56 @@ imported; decoding never imports a module and never calls a constructor of the p
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import functools
-import re
-import sys
 import uuid
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgpack
 import numpy as np
 
+from dataflow.values import arrays, containers, moments, objects, pretenders
+from dataflow.values.arrays import dtype_name, safe_dtype
+from dataflow.values.objects import is_record
+from dataflow.values.refusal import Refusal, refuse
+
+__all__ = ["decode", "dtype_name", "encode", "is_record", "pack", "register", "safe_dtype"]
+
 _TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY, _TEXT = 1, 2, 3, 4, 5, 6, 7
-
-
-_DTYPE = re.compile(r"[<>|=][biufcmMSU][1-9][0-9]{0,6}(\[[0-9]{0,4}[a-zA-Z]{1,2}\])?")
 _DEEPEST = 64  # extensions within extensions: each is a call from C to Python and back, and the stack is finite
+_BUFFER = 512  # bytes that are taken at first: msgpack's own 256 KiB for each level are slow to get from the system
 
 
 def encode(value: Any, depth: int = 0) -> bytes:
     """The bytes of a value made of plain data; TypeError names what cannot be encoded."""
+    packed = pack(value, depth)
+    values = value if type(value) is list else (value,)
+    if not pretenders.SUSPECTS.isdisjoint(map(type, values)) and pretenders.hides(values):
+        return pack(pretenders.reveal(value), depth)
+    return packed
+
+
+def pack(value: Any, depth: int = 0) -> bytes:
+    """As `encode`, for values that are known to have no `pretenders` in their lists and dictionaries."""
+    if depth == _DEEPEST:
+        raise TypeError(f"a value nested more than {_DEEPEST} levels deep cannot be sent to another worker")
     try:
-        packed = msgpack.packb(value, default=_EXTENDERS[depth], strict_types=True)
-    except IndexError:
-        raise TypeError(f"a value nested more than {_DEEPEST} levels deep cannot be sent to another worker") from None
-    except (UnicodeEncodeError, OverflowError, ValueError) as error:
-        raise TypeError(f"a value cannot be sent to another worker: {error}") from None
+        packed = msgpack.packb(value, default=_EXTENDERS[depth], strict_types=True, buf_size=_BUFFER)
+    except UnicodeEncodeError as error:
+        refusal = Refusal(error.object, f"It is no Unicode text ({error.reason}): send bytes.")
+        raise refusal if depth else TypeError(str(refusal)) from None
+    except Refusal as refusal:
+        if depth:
+            raise
+        raise TypeError(str(refusal)) from None  # an exception that can itself travel: it has nothing but its text
+    except (OverflowError, ValueError) as error:
+        raise TypeError(f"a {type(value).__name__} cannot be sent to another worker: {error}") from None
     assert isinstance(packed, bytes)
     return packed
 
@@ -55,22 +75,51 @@ def decode(data: bytes | memoryview, depth: int = 0) -> Any:
         raise ValueError(f"damaged data: {error}") from None
 
 
-# Types without a class of the program's: (code, type, to plain data, from plain data).
+# What becomes of each type: (code, to plain data, from plain data).
 
-_TYPES: tuple[tuple[int, type, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
+_ToPlain = Callable[[Any], Any]
+_TYPES: tuple[tuple[int, type, _ToPlain, _ToPlain], ...] = (
+    (_TUPLE, tuple, list, tuple),
+    (_ARRAY, np.ndarray, arrays.of_array, arrays.to_array),
     (16, set, list, set),
     (17, frozenset, list, frozenset),
     (18, int, lambda i: i.to_bytes(i.bit_length() // 8 + 1, "little", signed=True), lambda b: _integer(b)),
     (19, complex, lambda c: [c.real, c.imag], lambda p: complex(*p)),
-    (21, datetime.datetime, lambda d: d.isoformat(), datetime.datetime.fromisoformat),
+    (21, datetime.datetime, moments.of_moment, moments.to_datetime),
     (22, datetime.date, lambda d: d.isoformat(), datetime.date.fromisoformat),
     (23, datetime.timedelta, lambda d: [d.days, d.seconds, d.microseconds], lambda p: datetime.timedelta(*p)),
     (24, decimal.Decimal, str, decimal.Decimal),
     (25, fractions.Fraction, lambda f: _small_fraction(f.numerator, f.denominator), lambda p: _fraction(*p)),
-    (26, uuid.UUID, lambda u: u.bytes, lambda b: uuid.UUID(bytes=_bytes(b))),
+    (26, uuid.UUID, lambda u: _of_uuid(u), lambda p: _to_uuid(p)),
+    (27, pretenders.Revealed, pretenders.of_revealed, pretenders.to_bytearray),
+    (28, datetime.time, moments.of_moment, moments.to_time),
+    (29, datetime.timezone, moments.of_offset, moments.to_offset),
+    (30, ZoneInfo, moments.of_zone, moments.to_zone),
+    (31, deque, containers.of_deque, containers.to_deque),
+    (32, OrderedDict, containers.of_mapping, OrderedDict),
+    (33, defaultdict, containers.of_default, containers.to_default),
+    (34, Counter, containers.of_mapping, containers.to_counter),
 )
-_BY_TYPE = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
-_BY_CODE = {code: from_plain for code, _, _, from_plain in _TYPES}
+_BY_TYPE: dict[type, tuple[int, _ToPlain]] = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
+_BY_CODE: dict[int, _ToPlain] = {code: from_plain for code, _, _, from_plain in _TYPES} | {
+    _DATACLASS: objects.to_record,
+    _ENUM: objects.to_enum,
+    _NAMEDTUPLE: objects.to_named_tuple,
+    _SCALAR: arrays.to_scalar,
+    _TEXT: arrays.to_text,
+}
+
+
+_HOLDERS = {_TUPLE, _DATACLASS, _NAMEDTUPLE, *(_BY_TYPE[kind][0] for kind in (set, frozenset, deque, defaultdict))}
+_HOLDERS |= {_BY_TYPE[OrderedDict][0], _BY_TYPE[Counter][0]}  # what has values of the program's in it
+
+
+def register(code: int, kind: type, to_plain: _ToPlain, from_plain: _ToPlain) -> None:
+    """Teaches the codec a type of a layer above this one. Its instances travel as `to_plain(value)`."""
+    if code in _BY_CODE:
+        raise AssertionError(f"the code {code} is taken")
+    _BY_TYPE[kind] = code, to_plain
+    _BY_CODE[code] = from_plain
 
 
 def _integer(data: bytes) -> int:
@@ -93,141 +142,58 @@ def _fraction(*parts: int) -> fractions.Fraction:
     return fractions.Fraction(*_small_fraction(*parts))  # making one finds a common divisor, which takes its time
 
 
+def _of_uuid(value: uuid.UUID) -> bytes | list[Any]:
+    return value.bytes if value.is_safe is uuid.SafeUUID.unknown else [value.bytes, value.is_safe.value]
+
+
+def _to_uuid(plain: Any) -> uuid.UUID:
+    if type(plain) is list:
+        return uuid.UUID(bytes=_bytes(plain[0]), is_safe=uuid.SafeUUID(plain[1]))
+    return uuid.UUID(bytes=_bytes(plain))
+
+
 def _extend(depth: int, value: Any) -> Any:
     """Called by msgpack for what it does not know."""
-    code, plain = _plain(value)
-    return msgpack.ExtType(code, encode(plain, depth + 1))
-
-
-def _plain(value: Any) -> tuple[int, Any]:
-    """The code of an extension, and its content."""
     kind = type(value)
-    if kind is tuple:
-        return _TUPLE, list(value)
-    if kind in _BY_TYPE:
-        code, to_plain = _BY_TYPE[kind]
-        return code, to_plain(value)
-    if isinstance(value, np.str_ | np.bytes_):
-        return _TEXT, str(value) if isinstance(value, np.str_) else bytes(value)
-    if isinstance(value, np.generic):
-        return _SCALAR, [dtype_name(value.dtype), value.tobytes()]
-    if isinstance(value, np.ndarray):
-        return _ARRAY, [dtype_name(value.dtype), list(value.shape), np.ascontiguousarray(value).tobytes()]
-    if isinstance(value, enum.Enum):
-        return _ENUM, [class_name(kind), value.value if isinstance(value, enum.Flag) else value.name]
+    code, to_plain = _BY_TYPE.get(kind) or _by_base(value, kind)
+    try:
+        return msgpack.ExtType(code, (encode if code in _HOLDERS else pack)(to_plain(value), depth + 1))
+    except Refusal as refusal:
+        if code == _DATACLASS:
+            _say_where(value, refusal)
+        raise
+
+
+def _by_base(value: Any, kind: type) -> tuple[int, _ToPlain]:
+    """The code of an extension for a type that is not in the table, and how its instances become plain."""
+    if issubclass(kind, np.str_ | np.bytes_):
+        return _TEXT, arrays.of_text
+    if arrays.is_scalar(kind):
+        return _SCALAR, arrays.of_scalar
+    if issubclass(kind, enum.Enum):
+        return _ENUM, objects.of_enum
     if is_record(kind):
-        return _DATACLASS, [class_name(kind), list(field_values(value))]
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return _NAMEDTUPLE, [class_name(kind), list(value)]
-    raise TypeError(
-        f"a {kind.__name__} cannot be sent to another worker: {_brief(value)}. Send plain data: numbers, strings, "
-        "bytes, lists, tuples, sets, dictionaries, dates, numpy scalars, dataclasses or enums."
-    )
+        return _DATACLASS, objects.of_record
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _NAMEDTUPLE, objects.of_named_tuple
+    raise refuse(value)
+
+
+def _say_where(holder: Any, refusal: Refusal) -> None:
+    """Names the attribute that cannot be sent: `__post_init__` may have set it, and nobody thinks of it."""
+    for attributes in objects.attributes_of(holder):
+        for name, value in attributes.items():
+            if value is refusal.culprit:
+                refusal.held_by(name, holder)
+                return
 
 
 def _restore(depth: int, code: int, data: bytes) -> Any:
     """Called by msgpack for an extension. Whatever it raises becomes a ValueError."""
-    plain = decode(data, depth + 1)
-    if code == _TUPLE:
-        return tuple(plain)
-    if code in _BY_CODE:
-        return _BY_CODE[code](plain)
-    if code == _TEXT:
-        return np.str_(plain) if type(plain) is str else np.bytes_(_bytes(plain))
-    if code == _SCALAR:
-        (scalar,) = np.frombuffer(_bytes(plain[1]), safe_dtype(plain[0]))
-        return scalar
-    if code == _ARRAY:
-        name, shape, raw = plain
-        return np.frombuffer(bytearray(_bytes(raw)), safe_dtype(name)).reshape(shape)
-    if code == _ENUM:
-        cls = find_class(plain[0], enum.Enum)
-        return cls(plain[1]) if issubclass(cls, enum.Flag) else cls[plain[1]]
-    if code == _DATACLASS:
-        return make_dataclass(find_class(plain[0], None), plain[1])
-    if code == _NAMEDTUPLE:
-        return tuple.__new__(find_class(plain[0], tuple), plain[1])
-    raise ValueError(f"unknown extension {code} in encoded data")
+    if code not in _BY_CODE:
+        raise ValueError(f"unknown extension {code} in encoded data")
+    return _BY_CODE[code](decode(data, depth + 1))
 
 
 _EXTENDERS = [functools.partial(_extend, depth) for depth in range(_DEEPEST)]
 _RESTORERS = [functools.partial(_restore, depth) for depth in range(_DEEPEST)]
-
-
-# Classes of the program
-
-
-def class_name(kind: type) -> str:
-    """How a class is named in encoded data; TypeError if another process could not find it."""
-    if "<locals>" in kind.__qualname__:
-        raise TypeError(
-            f"{kind.__qualname__} is defined inside a function, where another worker cannot find it: "
-            "define the class at the top of its module"
-        )
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def find_class(name: Any, base: type | None) -> Any:
-    """The class of that name in the modules that are imported already: a subclass of `base`, or a dataclass."""
-    module, _, path = str(name).partition(":")
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        # Not getattr: a module may import things when it is asked for what it does not have.
-        found = getattr(found, "__dict__", {}).get(part)
-    if not isinstance(found, type):
-        raise ValueError(f"the class {name!r} is not known here: import its module before data arrives")
-    if base is None and not is_record(found):
-        raise ValueError(f"{name!r} is not a dataclass")
-    if base is not None and not issubclass(found, base):
-        raise ValueError(f"{name!r} is not a kind of {base.__name__}")
-    if base is tuple and not hasattr(found, "_fields"):
-        raise ValueError(f"{name!r} is not a named tuple")
-    return found
-
-
-def is_record(kind: type) -> bool:
-    """Whether instances of a class travel as the values of their fields: dataclasses, but not enums made of one."""
-    return dataclasses.is_dataclass(kind) and not issubclass(kind, enum.Enum)
-
-
-def field_values(value: Any) -> tuple[Any, ...]:
-    """The values of a dataclass instance's fields, in order."""
-    return tuple(getattr(value, field.name) for field in dataclasses.fields(value))
-
-
-def make_dataclass(kind: type, values: Any) -> Any:
-    """An instance with these values in its fields. Its constructor is not called: it was, where the value was made."""
-    fields = dataclasses.fields(kind)
-    if len(fields) != len(values):
-        raise ValueError(f"{kind.__name__} has {len(fields)} fields here and {len(values)} where it came from")
-    made: Any = object.__new__(kind)
-    for field, value in zip(fields, values, strict=True):
-        object.__setattr__(made, field.name, value)
-    return made
-
-
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """How a dtype is named in encoded data; TypeError for arrays of objects and records."""
-    if dtype.kind not in "biufcmMSUV" or dtype.fields is not None or dtype.kind == "V":
-        raise TypeError(f"numpy data of dtype {dtype} cannot be sent to another worker: use numbers, dates or strings")
-    return dtype.str
-
-
-def safe_dtype(name: Any) -> np.dtype[Any]:
-    """The dtype of that name, if it is one that `dtype_name` could have written."""
-    if type(name) is not str:
-        raise ValueError(f"{_brief(name)} is not a dtype for data")
-    return _dtype(name)
-
-
-@functools.lru_cache(256)  # one is looked up for each column that is received
-def _dtype(name: str) -> np.dtype[Any]:
-    if not _DTYPE.fullmatch(name):
-        raise ValueError(f"{_brief(name)} is not a dtype for data")
-    return np.dtype(name)
-
-
-def _brief(value: Any) -> str:
-    """A value as a person can read it in an error: not a whole book."""
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -8,35 +8,41 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
+from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
+from dataflow.foreign import require_trio
 from dataflow.groups import unwrap
 from dataflow.launch.signals import run_trio, sigterm_interrupts
-from dataflow.worker import Worker
+from dataflow.worker import WARN_AFTER, Worker
 
 Main = Callable[..., Awaitable[Any]]
+A = TypeVarTuple("A")  # what main takes beside its worker
+R = TypeVar("R")  # what it returns
 
 
 def execute(
-    main: Main,
-    *args: Any,
+    main: Callable[[Worker, *A], Awaitable[R]],
+    *args: *A,
     workers: int = 1,
     in_process: bool = False,
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     prefix: bool = False,
-) -> list[Any]:
+    warn_after: float | None = WARN_AFTER,
+) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
     Returns what each main returned, by worker. Several workers are processes of their own, to which main and what it
     uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes
     may be on their way from one worker to others before sources wait. `prefix`: printed lines say who printed them.
-    `debug`: checks orders of timestamps and frontiers as it goes (slow).
+    `warn_after`: when somebody has waited so many seconds and nothing moves, a line on standard error says for what;
+    never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -50,15 +56,19 @@ def execute(
     [None]
     """
     check_main(main, workers)
+    check_warn_after(warn_after)
     refuse_inside_a_loop()
+    teller.close()
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
-        results = run_processes(main, args, range(workers), workers, Settings(debug, limit, prefix))
+        results = run_processes(
+            main, args, range(workers), workers, Settings(debug, limit, prefix, warn_after=warn_after)
+        )
         return [results[worker] for worker in range(workers)]
     with sigterm_interrupts():
         try:
-            everything: list[Any] = run_trio(execute_async, main, args, workers, debug, limit)
+            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after)
         except BaseExceptionGroup as group:
             error = unwrap(group)
             raise error from error.__cause__
@@ -66,11 +76,18 @@ def execute(
 
 
 async def execute_async(
-    main: Main, args: tuple[Any, ...] = (), workers: int = 1, debug: bool = False, limit: int = DEFAULT_LIMIT
-) -> list[Any]:
+    main: Callable[..., Awaitable[R]],
+    args: tuple[Any, ...] = (),
+    workers: int = 1,
+    debug: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    warn_after: float | None = WARN_AFTER,
+) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
-    everyone = [Worker(index, workers, debug, limit) for index in range(workers)]
+    check_warn_after(warn_after)
+    require_trio()
+    everyone = [Worker(index, workers, debug, limit, warn_after) for index in range(workers)]
     results: list[Any] = [None] * workers
     transport = InProcess(everyone)
 
@@ -103,3 +120,9 @@ def check_main(main: Main, workers: int) -> None:
     target = getattr(main, "func", main)  # functools.partial
     if not (inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(call)):
         raise TypeError(f"main must be `async def main(worker): ...`, not {main!r}")
+
+
+def check_warn_after(seconds: float | None) -> None:
+    """Refuses what is no time to wait."""
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"warn_after must be a positive number of seconds, or None, not {seconds!r}")

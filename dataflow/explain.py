@@ -78,12 +78,16 @@ def _where(dataflow: Dataflow, count: int, here: int) -> str:
 
 def _waits(dataflow: Dataflow, probe: Probe) -> Iterator[str]:
     for awaited in probe.awaited:
-        holders = [
-            f"{dataflow.operators[location.node].label} at {time!r}"
-            for (index, time), count in dataflow.tracker.pointstamps().items()
-            if count > 0 and _holds(dataflow, location := dataflow.graph.locations[index], time, probe.source, awaited)
-        ]
-        yield f"somebody waits for {probe!r} to pass {awaited!r}; held by {', '.join(holders) or 'nothing any more'}"
+        held = [f"{dataflow.operators[at.node].label} at {time!r}" for at, time in holders(dataflow, probe, awaited)]
+        yield f"somebody waits for {probe!r} to pass {awaited!r}; held by {', '.join(held) or 'nothing any more'}"
+
+
+def holders(dataflow: Dataflow, probe: Probe, awaited: Time) -> Iterator[tuple[Location, Time]]:
+    """The pointstamps that keep a probe from passing a time."""
+    for (index, time), count in dataflow.tracker.pointstamps().items():
+        location = dataflow.graph.locations[index]
+        if count > 0 and _holds(dataflow, location, time, probe.source, awaited):
+            yield location, time
 
 
 def _holds(dataflow: Dataflow, location: Location, time: Time, end: Location, awaited: Time) -> bool:

@@ -27,6 +27,8 @@ from dataflow.order import Time
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
+from dataflow.progress.validity import Validity
+from dataflow.text import plain
 
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
@@ -79,6 +81,7 @@ class Dataflow:
             raise ConstructionError("a dataflow needs at least one operator")
         self.graph.freeze()
         self.tracker = make_tracker(self.graph, self.worker.peers)
+        self._validity = Validity(self.graph)
         self._watchers = [[] for _ in self.graph.locations]
         self.built = True
         for operator in self.operators:
@@ -285,6 +288,7 @@ class Dataflow:
         elif message.sender not in self._greeted:
             self._held.setdefault(message.sender, []).append(message)
         elif isinstance(message, Progress):
+            self._validity.require(message.sender, message.batch.changes)
             self._hear(self._inbox.accept(message.batch))
         elif isinstance(message, Data):
             self._receive_data(message)
@@ -303,8 +307,9 @@ class Dataflow:
 
     def _receive_data(self, message: Data) -> None:
         port = self._inputs.get(message.channel)
-        if port is None:
+        if port is None or isinstance(port.pact, Pipeline):
             raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
+        self._validity.require_time(message.sender, message.channel, message.time)
         port.queue.append((message.time, message.batch))
         port.operator.owed.append((message.sender, message.size))
         if port.acknowledged:
@@ -372,7 +377,8 @@ def _first_difference(dataflow: Dataflow, hello: Hello) -> str:
     advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
     for a, b in zip(mine, theirs, strict=False):
         if a != b:
-            return f"dataflow {dataflow.name!r} differs between workers: {here} has {a}, {there} has {b}. {advice}"
+            difference = f"{here} has {a}, {there} has {plain(b)}"
+            return f"dataflow {dataflow.name!r} differs between workers: {difference}. {advice}"
     longer, lines = (here, mine) if len(mine) > len(theirs) else (there, theirs)
     extra = lines[min(len(mine), len(theirs))]
-    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {extra}. {advice}"
+    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {plain(extra)}. {advice}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
+
+from sortedcontainers import SortedDict
 
 from dataflow.capability import Capability
 from dataflow.errors import CapabilityError
@@ -20,14 +21,13 @@ class Notificator:
     Iterating yields the capabilities that are due, in the total order of their times; each is dropped when the loop
     goes on, unless it was dropped or handed back (`notify_at`) before. One capability is held per distinct time.
 
-    Costs, with n pending times: `notify_at` O(log n); iterating O(log n) for each that is due, and O(n) more per round
+    Costs, with n pending times: `notify_at` O(log n); iterating O(log n) for each that is due, and O(n) more
     where times are only partially ordered.
     """
 
     def __init__(self, inputs: Sequence[InputPort]) -> None:
         self._inputs = inputs
-        self._held: dict[Time, Capability] = {}
-        self._heap: list[Time] = []  # invariant: the keys of _held
+        self._held: SortedDict[Time, Capability] = SortedDict()  # in the total order of times
 
     def notify_at(self, capability: Capability) -> None:
         """Takes over a capability, to yield it when its time is complete."""
@@ -39,12 +39,11 @@ class Notificator:
                 capability.drop()
         else:
             self._held[time] = capability
-            heappush(self._heap, time)
 
     @property
     def pending(self) -> tuple[Time, ...]:
         """The times that are waited for."""
-        return tuple(sorted(self._heap))
+        return tuple(self._held)
 
     def __contains__(self, time: Time) -> bool:
         return time in self._held
@@ -57,14 +56,12 @@ class Notificator:
                 capability.drop()
 
     def _next_due(self) -> Time | None:
-        if not self._heap:
+        if not self._held:
             return None
         if not self._inputs or self._inputs[0].domain.total:
-            return heappop(self._heap) if self._complete(self._heap[0]) else None
-        due = min((time for time in self._heap if self._complete(time)), default=None)
-        if due is not None:
-            self._heap.remove(due)  # what is left need not be a heap: partial orders are scanned
-        return due
+            first = self._held.peekitem(0)[0]
+            return first if self._complete(first) else None
+        return next(filter(self._complete, self._held), None)
 
     def _complete(self, time: Time) -> bool:
         return not any(port.could_see(time) for port in self._inputs)

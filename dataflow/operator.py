@@ -20,7 +20,18 @@ def _nothing() -> None:
 class Operator:
     """One operator on one worker. `number` is its node's, so earlier operators run first in a sweep."""
 
-    __slots__ = ("active", "dataflow", "inputs", "name", "number", "outputs", "owed", "step", "watches_frontier")
+    __slots__ = (
+        "active",
+        "dataflow",
+        "has_tasks",
+        "inputs",
+        "name",
+        "number",
+        "outputs",
+        "owed",
+        "step",
+        "watches_frontier",
+    )
 
     def __init__(self, dataflow: Dataflow, number: int, name: str) -> None:
         self.dataflow = dataflow
@@ -31,6 +42,7 @@ class Operator:
         self.step: Step = _nothing
         self.watches_frontier = False  # whether a change of an input frontier is a reason to run
         self.active = False
+        self.has_tasks = False  # which may wait for the outside: a source, an asynchronous sink
         self.owed: list[tuple[int, int]] = []  # (sender, weight) of data from others that waits to be acknowledged
 
     @property

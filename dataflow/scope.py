@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from dataflow.operators.inputs import InputHandle, UnorderedInput
     from dataflow.operators.loops import LoopHandle
     from dataflow.stream import Stream
+
+D = TypeVar("D")
+Items = Iterable[D] | AsyncIterable[D]
 
 
 class Scope:
@@ -36,13 +40,54 @@ class Scope:
 
     # Where records come from
 
-    def input(self, name: str = "input") -> tuple[InputHandle, Stream[Any]]:
-        """An input that main feeds: (handle, stream)."""
+    @overload
+    def input(self, name: str = ...) -> tuple[InputHandle[Any], Stream[Any]]: ...
+
+    @overload
+    def input(self, name: str = ..., *, of: type[D]) -> tuple[InputHandle[D], Stream[D]]: ...
+
+    def input(self, name: str = "input", *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+        """An input that main feeds: (handle, stream).
+
+        `of` is for type checkers only: `scope.input(of=int)` gives an `InputHandle[int]` and a `Stream[int]`.
+        """
         return inputs.input(self, name)
 
-    def unordered_input(self, name: str = "unordered input") -> tuple[UnorderedInput, Stream[Any]]:
-        """An input that main feeds at any time for which it holds a capability: (handle, stream)."""
+    @overload
+    def unordered_input(self, name: str = ...) -> tuple[UnorderedInput[Any], Stream[Any]]: ...
+
+    @overload
+    def unordered_input(self, name: str = ..., *, of: type[D]) -> tuple[UnorderedInput[D], Stream[D]]: ...
+
+    def unordered_input(
+        self, name: str = "unordered input", *, of: Any = None
+    ) -> tuple[UnorderedInput[Any], Stream[Any]]:
+        """An input that main feeds at any time for which it holds a capability: (handle, stream). `of`: see `input`."""
         return inputs.unordered_input(self, name)
+
+    @overload
+    def source(
+        self,
+        records: Items[tuple[Any, Iterable[D]]] | Callable[[], Items[tuple[Any, Iterable[D]]]],
+        *,
+        batch: int | None = ...,
+        ahead: int = ...,
+        every: float | None = ...,
+        timed: Literal[True],
+        name: str = ...,
+    ) -> Stream[D]: ...
+
+    @overload
+    def source(
+        self,
+        records: Items[D] | Callable[[], Items[D]],
+        *,
+        batch: int | None = ...,
+        ahead: int = ...,
+        every: float | None = ...,
+        timed: Literal[False] = ...,
+        name: str = ...,
+    ) -> Stream[D]: ...
 
     def source(
         self,
@@ -50,14 +95,14 @@ class Scope:
         *,
         batch: int | None = None,
         ahead: int = 8,
-        every: float | None = None,
+        every: float | Duration | None = None,
         timed: bool = False,
         name: str = "source",
     ) -> Stream[Any]:
         """The records of an iterable or asynchronous iterable, `batch` of them at each time 0, 1, 2, ...
 
-        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds. With
-        `timed`, items are (time, records) pairs in the order of their times.
+        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
+        or "250ms", or a timedelta. With `timed`, items are (time, records) pairs in the order of their times.
         """
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 
@@ -65,7 +110,7 @@ class Scope:
         """The streams that were captured (see Stream.capture), as if they happened again."""
         return replay.replay(self, captures, name)
 
-    def concat(self, streams: Iterable[Stream[Any]], name: str = "concat") -> Stream[Any]:
+    def concat(self, streams: Iterable[Stream[D]], name: str = "concat") -> Stream[D]:
         """All records of several streams."""
         return rows.concat(self, tuple(streams), name)
 

@@ -7,7 +7,7 @@ The methods are the operators of `dataflow.operators`; the documentation of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from dataflow import builder
 from dataflow.channels.pact import Pact
@@ -20,8 +20,11 @@ from dataflow.progress.graph import Source
 if TYPE_CHECKING:
     from dataflow.scope import Scope
 
-D = TypeVar("D")
+D = TypeVar("D", covariant=True)
 E = TypeVar("E")
+F = TypeVar("F")
+K = TypeVar("K")  # of keys
+S = TypeVar("S")  # of states
 
 
 class Stream(Generic[D]):
@@ -60,11 +63,11 @@ class Stream(Generic[D]):
         """Calls `function(time, record)` for each record, and passes it on."""
         return rows.inspect(self, function, name)
 
-    def inspect_batch(self, function: Callable[[Time, list[D]], Any], name: str = "inspect_batch") -> Stream[D]:
-        """Calls `function(time, batch)` for each batch, and passes it on."""
+    def inspect_batch(self, function: Callable[[Time, Any], Any], name: str = "inspect_batch") -> Stream[D]:
+        """Calls `function(time, batch)` for each batch, a list of records or `Columns`, and passes it on."""
         return rows.inspect_batch(self, function, name)
 
-    def concat(self, *others: Stream[Any], name: str = "concat") -> Stream[Any]:
+    def concat(self, *others: Stream[E], name: str = "concat") -> Stream[D | E]:
         """All records of this stream and of others."""
         return rows.concat(self.scope, (self, *others), name)
 
@@ -92,6 +95,21 @@ class Stream(Generic[D]):
         """Moves each record to the time `later(time, record)`."""
         return timing.delay(self, later, name)
 
+    @overload
+    def aggregate(
+        self, key: Callable[[D], K], initial: Callable[[], S], fold: Callable[[S, D], S], *, name: str = ...
+    ) -> Stream[tuple[K, S]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        key: Callable[[D], K],
+        initial: Callable[[], S],
+        fold: Callable[[S, D], S],
+        emit: Callable[[K, S], E],
+        name: str = ...,
+    ) -> Stream[E]: ...
+
     def aggregate(
         self,
         key: Callable[[D], Any],
@@ -105,14 +123,52 @@ class Stream(Generic[D]):
         return keyed.aggregate(self, key, initial, fold, emit, name)
 
     def reduce(
-        self, key: Callable[[D], Any], function: Callable[[Any, list[D]], Iterable[E]], name: str = "reduce"
+        self, key: Callable[[D], K], function: Callable[[K, list[D]], Iterable[E]], name: str = "reduce"
     ) -> Stream[E]:
         """For each key at each time, every item of `function(key, records)`."""
         return keyed.reduce(self, key, function, name)
 
+    @overload
+    def count(self, key: None = None, name: str = ...) -> Stream[int]: ...
+
+    @overload
+    def count(self, key: Callable[[D], K], name: str = ...) -> Stream[tuple[K, int]]: ...
+
     def count(self, key: Callable[[D], Any] | None = None, name: str = "count") -> Stream[Any]:
         """(key, number of records) for each key at each time; without a key, the number of records at each time."""
         return keyed.count(self, key, name)
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], K],
+        other_key: Callable[[E], K] | None = None,
+        *,
+        name: str = ...,
+    ) -> Stream[tuple[K, D, E]]: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Any] | None = None,
+        *,
+        emit: Callable[[Any, D, E], F],
+        name: str = ...,
+    ) -> Stream[F]: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Any] | None,
+        emit: Callable[[Any, D, E], F],
+        /,
+        name: str = ...,
+    ) -> Stream[F]: ...
 
     def join(
         self,
@@ -123,7 +179,8 @@ class Stream(Generic[D]):
         name: str = "join",
     ) -> Stream[Any]:
         """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or those three."""
-        return keyed.join(self, other, key, other_key or key, emit, name)
+        by = key if other_key is None else other_key
+        return keyed.join(self, other, key, by, emit, name)
 
     # Loops
 
@@ -139,6 +196,14 @@ class Stream(Generic[D]):
         """Sends the records round the loop: they come out of its stream, later."""
         loop.connect(self)
 
+    @overload
+    def iterate(
+        self, body: Callable[[Stream[D]], tuple[Stream[Any], Stream[E]]], summary: Any = ...
+    ) -> Stream[E]: ...
+
+    @overload
+    def iterate(self, body: Callable[[Stream[D]], Stream[E]], summary: Any = ...) -> Stream[E]: ...
+
     def iterate(self, body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
         """Sends records round `body` until none are left. See dataflow.operators.loops.iterate."""
         return loops.iterate(self, body, summary)
@@ -149,8 +214,8 @@ class Stream(Generic[D]):
         """Something to ask, and to wait on, for how far this stream has come."""
         return probe.probe(self)
 
-    def sink(self, write: Callable[[Time, list[D]], Any], name: str = "sink") -> Stream[Any]:
-        """Calls `write(time, batch)` for each batch, awaiting it if it is asynchronous.
+    def sink(self, write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:
+        """Calls `write(time, batch)` for each batch (records or `Columns`), awaiting it if it is asynchronous.
 
         The stream that is returned carries no records; its frontier says what has been written.
         """

@@ -5,6 +5,9 @@ the seed chooses: the step of one operator on one worker, one worker's flush of 
 what it has heard, the delivery of one message. Progress of one worker reaches another in order; everything else may
 overtake. The same seed gives the same run, turn by turn; a failure says its seed.
 
+All that could happen next is equally likely, so that nothing waits for long. `scheduler=Starving()` lets one worker,
+one operator or one kind of message wait as long as anything else can happen, and then another.
+
 Programs may wait for the engine, for memory and for trio's clock, which jumps ahead when nothing else can happen.
 Waiting for real I/O is not for simulations: it is reported as `Stuck`.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -23,31 +26,35 @@ import trio.testing
 from dataflow.clock import Clock
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
-from dataflow.execute import Main, check_main
+from dataflow.execute import A, Main, R, check_main
 from dataflow.groups import unwrap
 from dataflow.signal import Signal
 from dataflow.worker import Worker
 
 Turn = tuple[str, ...]
+Scheduler = Callable[[random.Random, Sequence[Turn]], int]
+"""Of all turns that could be taken next, the place of the one that is."""
 
 
 def simulate(
-    main: Main,
-    *args: Any,
+    main: Callable[[Worker, *A], Awaitable[R]],
+    *args: *A,
     workers: int = 2,
     seed: int = 0,
     debug: bool = False,
     trace: list[Turn] | None = None,
     turns: int = 1_000_000,
-) -> list[Any]:
+    scheduler: Scheduler | None = None,
+) -> list[R]:
     """Runs a program under the seeded scheduler; returns what each main returned.
 
-    `trace` collects every turn. More than `turns` turns are taken for a computation that does not end.
+    `trace` collects every turn. More than `turns` turns are taken for a computation that does not end. `scheduler`
+    chooses turns, any with equal chance unless you say.
     """
     check_main(main, workers)
     if type(seed) is not int:
         raise TypeError(f"a seed is an integer, so that it can be written down and used again, not {seed!r}")
-    simulation = Simulation(workers, seed, debug, trace, turns)
+    simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair)
     # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
     # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.
     scheduling: Any = trio._core._run
@@ -66,10 +73,42 @@ def simulate(
         scheduling._ALLOW_DETERMINISTIC_SCHEDULING = flag
 
 
+def _fair(chance: random.Random, turns: Sequence[Turn]) -> int:
+    return chance.randrange(len(turns))
+
+
+class Starving:
+    """A scheduler under which somebody always starves: turns in which one word occurs (the name of an operator, of a
+    worker, of a kind of turn) are not taken while there are others. After at most `longest` turns it is another word.
+
+    >>> starving, turns = Starving(), [("run", "worker 0", "map"), ("run", "worker 1", "map"), ("flush", "worker 1")]
+    >>> chance = random.Random(3)
+    >>> [turns[starving(chance, turns)] for _ in range(2)], starving.victim
+    ([('flush', 'worker 1'), ('flush', 'worker 1')], 'map')
+    """
+
+    def __init__(self, longest: int = 400) -> None:
+        self.victim = ""
+        self._longest = longest
+        self._left = 0
+
+    def __call__(self, chance: random.Random, turns: Sequence[Turn]) -> int:
+        if self._left == 0:
+            self.victim = chance.choice(chance.choice(turns))
+            self._left = chance.randint(1, self._longest)
+        self._left -= 1
+        # "worker 1" starves of "from worker 1" and "to worker 1" as well
+        fed = [place for place, turn in enumerate(turns) if not any(word.endswith(self.victim) for word in turn)]
+        return chance.choice(fed) if fed else chance.randrange(len(turns))
+
+
 class Simulation:
     """The scheduler: knows every worker and every message on its way, and does one thing at a time."""
 
-    def __init__(self, workers: int, seed: int, debug: bool, trace: list[Turn] | None, turns: int) -> None:
+    def __init__(
+        self, workers: int, seed: int, debug: bool, trace: list[Turn] | None, turns: int, scheduler: Scheduler
+    ) -> None:
+        self._scheduler = scheduler
         self._random = random.Random(seed)
         self._network = _Network()
         self._signal = Signal()
@@ -110,7 +149,7 @@ class Simulation:
                 if not await self._idle():
                     return
             else:
-                label, action = self._random.choice(choices)
+                label, action = choices[self._scheduler(self._random, [label for label, _ in choices])]
                 self._count(label)
                 action()
                 self._fruitless = 0

@@ -10,10 +10,16 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
+import numpy as np
+
+from dataflow.durations import NANOSECONDS, Duration, is_duration, is_moment, moment, nanoseconds
 from dataflow.errors import ConstructionError, NotAnOrder, TimeError
 from dataflow.order import Time
+
+_BITS = 4096  # of an integer time of another process: more could not even be printed
 
 
 class Domain(ABC):
@@ -34,6 +40,11 @@ class Domain(ABC):
         return self.check(time)
 
     @abstractmethod
+    def holds(self, time: Time) -> bool:
+        """Whether this is a time of this type in its normal form: for times that other processes send. May raise what a
+        user's class raises for fields that are not what it expects."""
+
+    @abstractmethod
     def summary(self, summary: Any) -> Any:
         """A user's summary in its normal form, or a ConstructionError."""
 
@@ -50,27 +61,56 @@ class Domain(ABC):
 class Integers(Domain):
     """Times 0, 1, 2, ...; a summary is how much is added.
 
-    >>> Integers().results_in(2, 40)
-    42
+    Where they meet the calendar, they count `unit` since 1970, UTC: a datetime is the time that it is of these.
+
+    >>> from datetime import datetime
+    >>> Integers().results_in(2, 40), Integers("s").check(datetime(1970, 1, 1, 0, 1)), Integers("s").summary("5m")
+    (42, 60, 300)
     """
 
-    name = "int"
     minimum = 0
     total = True
     identity = 0
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "ns") -> None:
+        if unit not in NANOSECONDS:
+            raise ConstructionError(f"{unit!r} is not a unit of times: say {', '.join(NANOSECONDS)}")
+        self.unit = unit
+        self.name = "int" if unit == "ns" else f"int ({unit})"
         self.less_equal = operator.le
 
     def check(self, time: Time) -> Time:
         if type(time) is not int:
+            if is_moment(time):
+                return self._moment(time)
             try:
                 time = operator.index(time)  # numpy's integers are welcome
             except TypeError:
                 raise TimeError(f"{time!r} is not a time of this dataflow: its times are integers") from None
         return time
 
+    def holds(self, time: Time) -> bool:
+        return type(time) is int and time >= 0 and time.bit_length() <= _BITS
+
+    def _moment(self, time: date | np.datetime64) -> int:
+        try:
+            return moment(time, self.unit)
+        except ValueError as error:
+            raise TimeError(str(error)) from None
+
+    def ticks(self, duration: Duration) -> int:
+        """A duration in this unit; ValueError if it is no whole number of them."""
+        count, rest = divmod(nanoseconds(duration), NANOSECONDS[self.unit])
+        if rest:
+            raise ValueError(f"{duration!r} is no whole number of {self.unit}, which this dataflow's times count")
+        return count
+
     def summary(self, summary: Any) -> int:
+        if is_duration(summary):
+            try:
+                summary = self.ticks(summary)
+            except ValueError as error:
+                raise ConstructionError(f"{summary!r} is not an increment: {error}") from None
         try:
             increment = operator.index(summary)
         except TypeError:
@@ -116,6 +156,11 @@ class Product(Domain):
         if not isinstance(time, tuple) or len(time) != len(self.levels):
             return self.check(time)  # which says what is wrong
         return tuple(level.normal(t) for level, t in zip(self.levels, time, strict=True))
+
+    def holds(self, time: Time) -> bool:
+        if type(time) is not tuple or len(time) != len(self.levels):
+            return False
+        return all(level.holds(t) for level, t in zip(self.levels, time, strict=True))
 
     def summary(self, summary: Any) -> Any:
         if not isinstance(summary, tuple) or len(summary) != len(self.levels):
@@ -173,6 +218,12 @@ class UserDomain(Domain):
             raise TimeError(f"{time!r} is not a time of this scope: its times are {self.name}")
         return time
 
+    def holds(self, time: Time) -> bool:
+        if not isinstance(time, self.cls):
+            return False
+        hash(time)
+        return self.less_equal(self.minimum, time) and (time == self.minimum or bool(self.minimum < time))
+
     def summary(self, summary: Any) -> Any:
         missing = [name for name in ("results_in", "followed_by", "less_equal") if not hasattr(summary, name)]
         if summary is not IDENTITY and missing:
@@ -215,6 +266,9 @@ class Checked(Domain):
 
     def normal(self, time: Time) -> Time:
         return self.domain.normal(time)
+
+    def holds(self, time: Time) -> bool:
+        return self.domain.holds(time)
 
     def summary(self, summary: Any) -> Any:
         return self.domain.summary(summary)
@@ -283,16 +337,28 @@ class Checked(Domain):
                 raise NotAnOrder(f"{self.name}: {x!r} <= {y!r} <= {z!r}, but not {x!r} <= {z!r}: not transitive")
 
 
+def unit_of(domain: Domain) -> str:
+    """What the times of a domain count where they meet the calendar: nanoseconds, if nothing is said."""
+    inner = domain.domain if isinstance(domain, Checked) else domain
+    return inner.unit if isinstance(inner, Integers) else "ns"
+
+
 def domain_of(time: Any) -> Domain:
     """The domain that a user names: `int`, a Domain such as `Product(int, int)`, or a timestamp class.
 
-    >>> domain_of(int).name, domain_of(Product(int, int)).name
-    ('int', '(int, int)')
+    A unit such as "ms" stands for integers that count it; `int` counts nanoseconds, where that matters.
+
+    >>> domain_of(int).name, domain_of("ms").name, domain_of(Product(int, int)).name
+    ('int', 'int (ms)', '(int, int)')
     """
     if isinstance(time, Domain):
         return time
     if time is int:
         return Integers()
+    if isinstance(time, str) and time in NANOSECONDS:
+        return Integers(time)
     if isinstance(time, type):
         return UserDomain(time)
-    raise ConstructionError(f"{time!r} is not a type of time: give int, Product(...), or a timestamp class")
+    raise ConstructionError(
+        f"{time!r} is not a type of time: give int, a unit such as 'ms', Product(...), or a timestamp class"
+    )

@@ -10,30 +10,44 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf
 from typing import Any
 
 import trio
 
+from dataflow.agreement import check_finished, check_unbuilt
 from dataflow.clock import Clock
+from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Message, Pressure, Progress
+from dataflow.comm.held import Held
+from dataflow.comm.messages import AnyMessage, Consumed, Data, Finished, Goodbye, Pressure, Progress
 from dataflow.comm.transport import Transport
-from dataflow.errors import ConstructionError, GraphMismatch, ProtocolError
-from dataflow.groups import leaves
+from dataflow.errors import ConstructionError, ProtocolError
+from dataflow.explain import explain, warn_if_stuck
+from dataflow.foreign import explain_failure
 from dataflow.instance import Dataflow
 from dataflow.scope import Scope
 from dataflow.signal import Signal
 from dataflow.timestamp import Checked, domain_of
+from dataflow.watch import Watch
 
-_SUSPICIOUS = 10.0  # seconds after the end of main before somebody looks why the computation does not end
+WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
 class Worker:
     """One of `peers` workers that together run the same dataflows."""
 
-    def __init__(self, index: int, peers: int, debug: bool = False, limit: int = DEFAULT_LIMIT) -> None:
+    def __init__(
+        self,
+        index: int,
+        peers: int,
+        debug: bool = False,
+        limit: int = DEFAULT_LIMIT,
+        warn_after: float | None = WARN_AFTER,
+    ) -> None:
         self.index = index
         self.peers = peers
+        self.warn_after = warn_after
         self.debug = debug
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
@@ -43,7 +57,8 @@ class Worker:
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt: dict[int, list[Message]] = {}  # messages for dataflows that main has not built yet
+        self._unbuilt = Held(limit)  # messages for dataflows that main has not built yet
+        self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
         self._building: Dataflow | None = None
@@ -55,7 +70,7 @@ class Worker:
         self._failure: Exception | None = None  # raised by an operator in main's task, to be raised by the pump
         self._pumped = False
         self._idle_waiters: list[Signal] = []
-        self._room_waiters: list[Signal] = []
+        self.room_waiters: list[Signal] = []
 
     def __repr__(self) -> str:
         return f"<worker {self.index} of {self.peers}>"
@@ -88,7 +103,7 @@ class Worker:
             scope.close()
         self._built += 1
         self._dataflows[number] = dataflow
-        for message in self._unbuilt.pop(number, ()):
+        for message in self._unbuilt.release(number):
             dataflow.receive(message)
         self._check_counts()
         self.wake()
@@ -117,13 +132,11 @@ class Worker:
         await trio.lowlevel.checkpoint()
         while not open():
             waiter = Signal()
-            self._room_waiters.append(waiter)
+            self.room_waiters.append(waiter)
             await waiter.wait()
 
     def explain(self) -> str:
         """For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
-        from dataflow.explain import explain
-
         return explain(self)
 
     # For operators, inputs and transports
@@ -144,8 +157,13 @@ class Worker:
         self.wake()
 
     def receive(self, message: AnyMessage) -> None:
-        """Leaves a message for this worker, whose `turn` the caller will call."""
+        """Leaves a message for this worker, whose `turn` the caller will call: a link, which keeps their order."""
+        self._conversations[message.sender].hear(message)
         self._mailbox.append(message)
+
+    def said_goodbye(self, message: Goodbye) -> None:
+        """A peer has nothing more to say."""
+        self._conversations[message.sender].hear(message)
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to another worker."""
@@ -192,9 +210,9 @@ class Worker:
         return self._main_returned and not self._dataflows and not self._mailbox
 
     @property
-    def unbuilt(self) -> dict[int, set[int]]:
+    def unbuilt(self) -> dict[int, list[int]]:
         """Dataflows that others have built and this worker has not: number, and by whom."""
-        return {number: {message.sender for message in messages} for number, messages in self._unbuilt.items()}
+        return self._unbuilt.senders
 
     def step_now(self) -> None:
         """Takes the mail and steps every dataflow that has something to do."""
@@ -262,8 +280,7 @@ class Worker:
             if self.transport is not None and not self._failed:
                 self.transport.poll()
         except Exception as error:
-            self._failure = error
-            self.signal.set()
+            self._fail_in_pump(error)
 
     def linger(self) -> bool:
         """For a main that is about to wait: looks for messages for a moment; whether some came. Not while simulated."""
@@ -271,10 +288,13 @@ class Worker:
             return False
         try:
             return self.transport.linger()
-        except Exception as error:  # see turn_for_main
-            self._failure = error
-            self.signal.set()
+        except Exception as error:
+            self._fail_in_pump(error)
             return False
+
+    def _fail_in_pump(self, error: Exception) -> None:
+        self._failure = error
+        self.signal.set()
 
     def flush_transport(self) -> None:
         """Lets go of what was sent, before the turn is over: others can start on it."""
@@ -296,7 +316,7 @@ class Worker:
             self._finished[message.sender] = message.dataflows
             self._check_counts()
         elif isinstance(message, Consumed):
-            self._flow_changed(self.flow.acknowledged(self.index, message.size))
+            self._flow_changed(self.flow.acknowledged(self.index, message.size, message.sender))
         elif isinstance(message, Pressure):
             if message.dataflow not in self._ended:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
@@ -312,7 +332,7 @@ class Worker:
         if dataflow is not None:
             dataflow.receive(message)
         elif message.dataflow not in self._ended:
-            self._unbuilt.setdefault(message.dataflow, []).append(message)
+            self._unbuilt.hold(message, self.index)
             self._check_counts()
         elif isinstance(message, Data):
             self.took(message.sender, message.size)
@@ -321,7 +341,7 @@ class Worker:
         """Sends data to another worker, and weighs it."""
         assert self.transport is not None
         self.transport.send(to, data)
-        pressure = self.flow.sent(self.index, data.size)
+        pressure = self.flow.sent(self.index, data.size, to)
         if pressure is not None:
             self._flow_changed(pressure)
         self.wake()  # or nobody would flush it, if main sends and nothing stays here
@@ -347,7 +367,7 @@ class Worker:
 
     def make_room(self) -> None:
         """Some pressure has ended: whoever waits for room looks again."""
-        waiters, self._room_waiters = self._room_waiters, []
+        waiters, self.room_waiters = self.room_waiters, []
         for waiter in waiters:
             waiter.set()
 
@@ -365,20 +385,8 @@ class Worker:
 
     def _check_counts(self) -> None:
         """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
-        for peer, count in self._finished.items():
-            if count < self._built:
-                name = next((d.name for n, d in self._dataflows.items() if n >= count), f"dataflow {count}")
-                raise GraphMismatch(
-                    f"worker {peer} finished after building {count} dataflows; worker {self.index} has built "
-                    f"{self._built}: {name!r} exists here only. Every worker must build the same dataflows, "
-                    "in the same order."
-                )
-        if self._main_returned and self._unbuilt:
-            number, messages = next(iter(self._unbuilt.items()))
-            raise GraphMismatch(
-                f"worker {messages[0].sender} built dataflow number {number}, and worker {self.index} finished after "
-                f"building {self._built}. Every worker must build the same dataflows in the same order."
-            )
+        check_finished(self.index, self._built, self.dataflows, self._finished)
+        check_unbuilt(self.index, self._built, self.unbuilt if self._main_returned else {})
 
     def finish(self) -> None:
         """Main has returned: closes its inputs and tells the others."""
@@ -397,17 +405,17 @@ class Worker:
             return
         waiter = Signal()
         self._idle_waiters.append(waiter)
-        with trio.move_on_after(_SUSPICIOUS):
+        with trio.move_on_after(inf if self.warn_after is None else self.warn_after):
             return await waiter.wait()
         if self._pumped:
-            from dataflow.explain import warn_if_stuck
-
             warn_if_stuck(self)
         await waiter.wait()
 
     async def pump(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
         self._pumped = True
+        if self.warn_after is not None:
+            self.spawn(Watch(self, self.warn_after).run, f"watch of worker {self.index}")
         while True:
             await self.signal.wait()
             if self._failure is not None:
@@ -434,12 +442,8 @@ class Worker:
             result = await main(self, *args)
         except trio.Cancelled:
             raise
-        except BaseExceptionGroup as group:  # of a nursery in main: one exception comes out as itself, several stay
-            first, *others = leaves(group)
-            (group if others else first).add_note(f"in main on worker {self.index} of {self.peers}")
-            raise
         except BaseException as error:
-            error.add_note(f"in main on worker {self.index} of {self.peers}")
+            explain_failure(error, f"in main on worker {self.index} of {self.peers}")
             raise
         self.finish()
         await self.wait_complete()

@@ -1,10 +1,11 @@
 # examples/keycount.py: the same in columns, compiled, with a controller pacing a batched migration
+from typing import Any
 import numpy as np
 import dataflow
 import megaphone
 
 @megaphone.fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})
-def count(key, value, state):
+def count(key: int, value: int, state: Any) -> tuple[int, int]:
     state.count += value
     return key, state.count                     # one row out; None would be no row
 

@@ -1,8 +1,10 @@
 # examples/wordcount.py: a migratable word count, driven from its configuration stream (the paper's Listing 2)
+from collections.abc import Iterator
+from typing import Any
 import dataflow
 import megaphone
 
-def count(time, records, state, notificator):
+def count(time: int, records: list[tuple[str, int]], state: dict[str, int], notificator: Any) -> Iterator[tuple[str, int]]:
     for word, diff in records:
         state[word] = state.get(word, 0) + diff
         yield word, state[word]

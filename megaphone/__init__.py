@@ -8,7 +8,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `pins`: keys that live apart from their bins. `keyspace`: what a key is. Pure. `errors`: what is refused.
 - `configuration`: which worker has which bin at which time. Pure.
 - `hashing`: from a key to its bin.
-- `following`: updates from files and pipes.
+- `following`: updates from files and pipes; `tailing`: their bytes, as they come.
 - `routing`: F, as far as rows and columns agree. `assembly`: F and S put together.
 - `bins`: state and pending records by bin, as Python objects. `portions`: how such a bin travels. Pure. `state`: S for
   rows. `rows`: F for rows.
@@ -17,7 +17,8 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `operators`: `unary`, `binary` and `state_machine`, which are an F and an S each.
 - `statistics`: records, processing time and bytes of state, by bin and interval. `heavy`: heavy keys, by a `sketch`;
   `tally`: those of rows.
-- `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream.
+- `strategies`: how a migration is cut into steps. Pure. `controller`: feeds the steps to the control stream. `group`:
+  several operators, which migrate together.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from megaphone.control import Assign, ControlError, Move, Moves
 from megaphone.controller import Controller
 from megaphone.following import follow, read_control
+from megaphone.group import Group
 from megaphone.operators import binary, dense, state_machine, unary
 from megaphone.pins import Pin, Pins, Unpin
 from megaphone.strategies import all_at_once, batched, fluid, matched
@@ -51,6 +53,7 @@ __all__ = [
     "Assign",
     "ControlError",
     "Controller",
+    "Group",
     "Move",
     "Moves",
     "Pin",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.order import Time
+from dataflow.state.store import B, Store
 from megaphone.configuration import Configurations, Table
 from megaphone.keyspace import KeySpace
 from megaphone.routing import ControlPact, Routed, RoutedState, Router, Shared
@@ -29,14 +30,15 @@ class Handle:
         configurations: Configurations,
         probe: Probe,
         statistics: Statistics,
-        state: Any,
+        store: Store[Any],
+        control: Stream[Any],
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
+        self.control = control  # where updates come from
         self.statistics = statistics
-        self.state = state  # what this worker holds: for reports and tests
-        self.apart: Callable[[], Any] | None = None  # gives what it holds of keys that live apart from their bins
+        self.store = store  # what this worker holds
         self._configurations = configurations
         self._probe = probe
 
@@ -63,22 +65,24 @@ class Migratable(Stream[Any]):
 
 
 @dataclass(frozen=True)
-class Assembly:
+class Assembly(Generic[B]):
     """What differs between rows and columns: the store of bins, and how F and S are made from what they share."""
 
-    store: Any
-    router: Callable[[Context, Shared, Any], Router]
-    host: Callable[[Context, Shared], Callable[[], None]]
+    store: Store[B]
+    router: Callable[[Context, Shared[B], Sequence[int]], Router]
+    host: Callable[[Context, Shared[B]], Callable[[], None]]
     keys: KeySpace  # what can be pinned
 
 
-def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly) -> Migratable:
+def assemble(
+    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly[B]
+) -> Migratable:
     """Builds F and S."""
     scope = streams[0].scope
     if not scope.domain.total:
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     peers = scope.dataflow.worker.peers
-    probe: list[Any] = []
+    probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router] = []
 
@@ -107,7 +111,10 @@ def assemble(control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, na
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
     result = Migratable(scope, out.source)
-    result.handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store)
+    result.handle = Handle(
+        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store,
+        control,
+    )  # fmt: skip
     return result
 
 

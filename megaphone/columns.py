@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -13,31 +12,25 @@ import numpy as np
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.batch import Array
-from dataflow.columns.batches import KeyedBatches
+from dataflow.columns.batches import BatchStore
 from dataflow.columns.fold import Fold
 from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
-from dataflow.columns.host import Host
-from dataflow.columns.joining import KeyedJoin
-from dataflow.columns.kernels import RECORDS
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.joining import JoinStore
+from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.pacts import require_columns
 from dataflow.columns.scatter import split
-from dataflow.columns.table import Dense, DenseTable
-from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, OutputPort
+from dataflow.columns.table import Dense, DenseTable, Table
+from dataflow.durations import Duration
+from dataflow.lowlevel import Capability, Context, OutputPort
 from dataflow.order import Time
-from megaphone.apart import MARK, Divided, KeyPiece, arrive_key, depart_key, is_keys, mark, pack_keys, unpack_keys
+from dataflow.timestamp import unit_of
+from megaphone.apart import PinningStore, mark
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
-from megaphone.configuration import Migration
 from megaphone.heavy import HeavyKeys
 from megaphone.keyspace import KeySpace, WordKeys, WordOverrides
-from megaphone.pieces import Words, arrive, depart, unpack
-from megaphone.pins import KeyMoves
-from megaphone.returning import Returning
 from megaphone.routing import Parts, Router, Shared
-from megaphone.statistics import Reporter
+from megaphone.state import S
 
-PIECE = 1 << 17  # words of a bin in one message: a megabyte
-KEY_PIECE = PIECE  # the same of single keys
 FEW = 1 << 12  # records: batches of fewer are routed together, since each costs as much as many records
 
 
@@ -83,9 +76,14 @@ class ColumnRouter(Router):
     ellipsis stands for all others."""
 
     def __init__(
-        self, context: Context, shared: Shared, initial: Any, wanted: Sequence[Sequence[Any]], keys: KeySpace
+        self,
+        context: Context,
+        shared: Shared[Columns],
+        initial: Sequence[int],
+        wanted: Sequence[Sequence[Any]],
+        keys: KeySpace,
+        table: Table,
     ) -> None:
-        table = shared.bins.table
         super().__init__(context, shared, initial, len(wanted), keys)
         self._wanted = wanted
         self._gathered = [Gathered(context.peers) for _ in wanted]
@@ -165,129 +163,6 @@ class ColumnRouter(Router):
             self._table, self._owners = table, Owners(table, self._peers)
         return self._owners
 
-    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
-        if migration.keys is not None:
-            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
-        mine = migration.origins == self._context.worker
-        store = self._shared.bins
-        for bin, destination in zip(migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True):
-            for words in depart(store.movable, bin, PIECE):
-                yield self._message(destination, words)
-
-    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[Parts, int]]:
-        """Many keys go in one message; one that is too large for that goes in several."""
-        waiting: list[list[Words]] = [[] for _ in range(self._peers)]
-        sizes = [0] * self._peers
-        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
-            store = self._shared.bins.apart if moves.were_apart[i] else self._shared.bins.home
-            to = int(moves.destinations[i])
-            for piece in depart_key(store, moves.keys[i : i + 1], bool(moves.apart[i]), KEY_PIECE):
-                waiting[to].append(piece)
-                sizes[to] += len(piece)
-                if sizes[to] >= KEY_PIECE:
-                    yield self._message(to, pack_keys(waiting[to]))
-                    waiting[to], sizes[to] = [], 0
-        for to, pieces in enumerate(waiting):
-            if pieces:
-                yield self._message(to, pack_keys(pieces))
-
-    def _message(self, destination: int, words: Words) -> tuple[Parts, int]:
-        parts: list[Any] = [()] * self._peers
-        parts[destination] = Columns.trusted({"words": words}, len(words))
-        return Parts(parts), words.nbytes
-
-
-class ColumnHost(Host):
-    """S for columns: a host of `Keyed`, where bins arrive."""
-
-    def __init__(self, context: Context, shared: Shared, keys: Sequence[str], interval: float | None) -> None:
-        ports = len(keys)
-        super().__init__(context, shared.bins, context.inputs[:ports])
-        self._heavy = None if interval is None else HeavyKeys(keys)
-        self._arrivals: InputPort = context.inputs[ports]
-        self._returning: Returning[KeyPiece] = Returning(self._arrivals)  # keys that go back into their bins
-        bins = shared.bins.table.bins
-        self._reporter = Reporter(context, context.outputs[1], bins, interval, self._counted, self._told)
-        shared.state_changed = context.activate
-
-    def step(self) -> None:
-        """State first."""
-        if self._arrivals.queue:
-            self._install_arrivals()
-        self._install_returning()
-        super().step()
-        self._reporter.end()
-
-    def _install_arrivals(self) -> None:
-        for message, batch in self._arrivals:
-            if is_keys(batch["words"]):
-                self._receive_keys(message, batch["words"])
-            else:
-                arrive(self._keyed.movable, unpack(batch["words"]))
-            self._hold_from(message)
-
-    def _receive_keys(self, message: MessageCapability, words: Words) -> None:
-        """A key that will be apart is installed at once; one that goes back waits for its bin, which may be on its way
-        at the same time."""
-        for piece in unpack_keys(words):
-            if piece.apart:
-                arrive_key(self._keyed.apart, piece)
-            else:
-                self._returning.add(message, piece)
-
-    def _install_returning(self) -> None:
-        for capability, pieces in self._returning.due():
-            for piece in pieces:
-                arrive_key(self._keyed.home, piece)
-            self._hold_from(capability)
-
-    def saw(self, message: MessageCapability) -> None:
-        self._reporter.saw(message)
-
-    def apply(self, time: Time, batches: list[list[Columns]]) -> list[Columns]:
-        if self._heavy is not None:
-            self._heavy.watch(batches)
-        with self._observed(batches):
-            results = super().apply(time, batches)
-        least = self._keyed.least_pending
-        if least is None or least > time:  # else what was post-dated to it comes next
-            self._reporter.report(time)
-        return results
-
-    def apply_all(self, times: list[Time], lengths: list[int], batch: Columns) -> list[list[Columns]]:
-        if self._heavy is not None:
-            self._heavy.watch([[batch]])
-        with self._observed([[batch]]):
-            results = super().apply_all(times, lengths, batch)
-        self._reporter.report(times[-1], since=times[0])
-        return results
-
-    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
-        with self._observed([]):
-            results = super().fire(until)
-        self._reporter.report(results[-1][0], since=results[0][0])
-        return results
-
-    @contextmanager
-    def _observed(self, batches: list[list[Columns]]) -> Iterator[None]:
-        """Notes how long it takes to apply records, and how many of them are of keys that live apart."""
-        began = perf_counter_ns()
-        yield
-        apart = sum(len(batch) for parts in batches for batch in parts if MARK in batch)
-        self._reporter.spent(perf_counter_ns() - began, apart)
-
-    def _told(self) -> tuple[Any, ...]:
-        if self._heavy is None:
-            return ()
-        heavy = self._heavy.take()
-        return heavy.keys.view(np.int64), heavy.estimates.astype(np.int64), heavy.errors.astype(np.int64)
-
-    def _counted(self) -> tuple[Any, Any]:
-        def sizes_of(first: int, end: int) -> Any:
-            return sum(part.segments.sizes_of(first, end) for part in self._keyed.movable)
-
-        return self._keyed.table.meta[:, RECORDS], sizes_of
-
 
 def folded(
     control: Stream[Any],
@@ -297,14 +172,14 @@ def folded(
     bins: int,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for compiled folds."""
     made = [Side(*side) for side in sides]
     wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
     here = _among_workers(keys, streams)
-    store = Divided(lambda apart: Keyed(name, made, due, bins, None if apart else here))
-    store.home.counts_once = interval is not None
+    once = interval is not None
+    store = PinningStore(lambda apart: FoldStore(name, made, due, bins, None if apart else here, once and not apart))
     return stateful(control, streams, store, wanted, bins, name, interval)
 
 
@@ -320,7 +195,7 @@ def join(
     unique: str | None = None,
     bins: int = 256,
     name: str = "join",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
 
@@ -329,7 +204,7 @@ def join(
     """
     by = (key, right_key or key)
     wanted = [list(dict.fromkeys((name, *columns))) for name, columns in zip(by, (value, right_value), strict=True)]
-    store = Divided(lambda apart: KeyedJoin(name, by, (value, right_value), unique, bins))
+    store = PinningStore(lambda apart: JoinStore(name, by, (value, right_value), unique, bins))
     return stateful(control, (left, right), store, wanted, bins, name, interval)
 
 
@@ -343,11 +218,12 @@ def unary(
     pending: Any,
     keys: Dense | None,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S for a function of batches; all columns of the inputs reach it."""
     here = _among_workers(keys, streams)
-    store = Divided(lambda apart: KeyedBatches(name, by, fold, state, pending, bins, None if apart else here))
+    unit = unit_of(streams[0].scope.domain)
+    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here, unit))
     return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
 
 
@@ -359,22 +235,23 @@ def _among_workers(keys: Dense | None, streams: Sequence[Stream[Any]]) -> Dense 
 def stateful(
     control: Stream[Any],
     streams: Sequence[Stream[Any]],
-    store: Divided,
+    store: PinningStore,
     wanted: Sequence[Sequence[Any]],
     bins: int,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
 ) -> Migratable:
     """F and S around a store of bins in columns."""
 
-    def make_host(context: Context, shared: Shared) -> Callable[[], None]:
-        return ColumnHost(context, shared, [columns[0] for columns in wanted], interval).step
+    by = [columns[0] for columns in wanted]
+
+    def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
+        return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
+
+    def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> Router:
+        return ColumnRouter(context, shared, initial, wanted, keys, store.table)
 
     keys = WordKeys(name, store.table.bins_of, store.table.domain if isinstance(store.table, DenseTable) else None)
-    parts = Assembly(
-        store, lambda context, shared, initial: ColumnRouter(context, shared, initial, wanted, keys), make_host, keys
-    )
-    result = assemble(control, streams, bins, name, parts)
-    result.handle.state, result.handle.apart = store.home, lambda: store.apart
+    result = assemble(control, streams, bins, name, Assembly(store, make_router, make_host, keys))
     result.handle.statistics.kept = interval is not None
     return result

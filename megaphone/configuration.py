@@ -8,13 +8,13 @@ have no order. Beside the table of bins there is one of single keys, where any a
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sortedcontainers import SortedDict
 
 from megaphone.control import Assign, Move, Moves, Update
 from megaphone.keyspace import KeySpace, Overrides
@@ -35,6 +35,14 @@ class Migration:
     keys: KeyMoves | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Configuration:
+    """Where everything is: bins, and the keys that live apart from theirs (None: there are none)."""
+
+    table: Table
+    overrides: Any  # as the key space made them
+
+
 class Configurations:
     """The history of an operator's configuration, as far as anybody can still ask for it.
 
@@ -42,11 +50,10 @@ class Configurations:
     """
 
     def __init__(self, initial: Any, keys: KeySpace) -> None:
-        self._times: list[int] = []  # invariant: ascending; _tables[i + 1] holds from _times[i] on
-        self._tables: list[Table] = [np.asarray(initial, np.uint16)]
-        self._overrides: list[Any] = [None]  # invariant: as long as _tables
+        self._first = Configuration(np.asarray(initial, np.uint16), None)  # before the first of _since
+        self._since: SortedDict[int, Configuration] = SortedDict()  # each from its time on
         self._keys = keys
-        self._pending: dict[int, list[Update]] = {}
+        self._pending: SortedDict[int, list[Update]] = SortedDict()
 
     def accept(self, time: int, updates: list[Update]) -> bool:
         """Takes checked updates for a time that is not final; whether they are the first for it."""
@@ -57,72 +64,71 @@ class Configurations:
     def finalise(self, is_final: Callable[[int], bool]) -> list[Migration]:
         """Makes final what no more updates can come for; the migrations that follow, in the order of time."""
         migrations = []
-        for time in sorted(self._pending):
-            if not is_final(time):
-                break
-            old = self._tables[-1]
-            updates = self._pending.pop(time)
-            new = _apply(old, [update for update in updates if isinstance(update, Move | Moves | Assign)])
-            keys = self._pin([update for update in updates if isinstance(update, Pins)], old, new)
-            self._times.append(time)
-            self._tables.append(new)
+        while self._pending and is_final(self._pending.peekitem(0)[0]):
+            time, updates = self._pending.popitem(0)
+            before = self._last
+            old, new = before.table, _apply(before.table, [u for u in updates if isinstance(u, Move | Moves | Assign)])
+            overrides, keys = self._pin([u for u in updates if isinstance(u, Pins)], before, new)
+            self._since[time] = Configuration(new, overrides)
             bins = np.flatnonzero(old != new)
             migrations.append(Migration(time, bins, old[bins], new[bins], keys))
         return migrations
 
-    def _pin(self, updates: list[Pins], old: Table, new: Table) -> KeyMoves | None:
-        """Adds the overrides of the next configuration; the keys that move, if any."""
-        before = self._overrides[-1]
+    def _pin(self, updates: list[Pins], before: Configuration, new: Table) -> tuple[Any, KeyMoves | None]:
+        """The overrides of the next configuration, and the keys that move, if any."""
         if not updates:
-            self._overrides.append(before)
-            return None
+            return before.overrides, None
         keys, now = self._keys.settle(updates)
-        self._overrides.append(self._keys.override(before, keys, now))
-        then = np.full(len(keys), HOME, np.int64) if before is None else before.workers_of(keys)
+        overrides = self._keys.override(before.overrides, keys, now)
+        then = np.full(len(keys), HOME, np.int64) if before.overrides is None else before.overrides.workers_of(keys)
         changed = then != now
         keys, then, now = keys[changed], then[changed], now[changed]
         bins = self._keys.bins_of(keys)
-        origins, destinations = np.where(then == HOME, old[bins], then), np.where(now == HOME, new[bins], now)
-        return KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
+        origins = np.where(then == HOME, before.table[bins], then)
+        destinations = np.where(now == HOME, new[bins], now)
+        return overrides, KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
 
     def at(self, time: int) -> Table:
         """The configuration at a time that is final."""
-        return self._tables[bisect_right(self._times, time)]
+        return self._at(time).table
 
     def overrides_at(self, time: int) -> Any:
         """The keys that are apart from their bins at a time that is final; None if there are none."""
-        return self._overrides[bisect_right(self._times, time)]  # as the key space made them
+        return self._at(time).overrides
+
+    def _at(self, time: int) -> Configuration:
+        before = self._since.bisect_right(time) if self._since else 0
+        return self._since.peekitem(before - 1)[1] if before else self._first
 
     def retire(self, is_past: Callable[[int], bool]) -> None:
         """Forgets configurations that were replaced at times for which nobody can ask any more."""
-        keep = 0
-        while keep < len(self._times) and is_past(self._times[keep]):
-            keep += 1
-        if keep:
-            del self._times[:keep]
-            del self._tables[:keep]
-            del self._overrides[:keep]
+        while self._since and is_past(self._since.peekitem(0)[0]):
+            _, self._first = self._since.popitem(0)
+
+    @property
+    def _last(self) -> Configuration:
+        return self._since.peekitem(-1)[1] if self._since else self._first
 
     @property
     def latest(self) -> Table:
         """The last configuration that is final."""
-        return self._tables[-1]
+        return self._last.table
 
     @property
     def latest_overrides(self) -> Overrides | None:
         """Those of the last configuration that is final."""
-        last: Overrides | None = self._overrides[-1]
+        last: Overrides | None = self._last.overrides
         return last
 
     @property
     def settled(self) -> bool:
         """Whether there is one configuration, and none to come that has been heard of."""
-        return not self._pending and len(self._tables) == 1
+        return not self._pending and not self._since
 
     @property
     def size(self) -> int:
         """How many configurations are kept."""
-        return len(self._tables)
+        return 1 + len(self._since)
 
 
 def _apply(table: Table, updates: list[Move | Moves | Assign]) -> Table:

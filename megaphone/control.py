@@ -29,9 +29,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """As of the time at which this is sent, bin i lives at `workers[i]`."""
+    """As of the time at which this is sent, bin i lives at `workers[i]`. (When it arrives, that is a tuple.)"""
 
-    workers: tuple[int, ...]
+    workers: Sequence[int] | NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

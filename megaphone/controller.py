@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow import InputHandle, Stream
 from dataflow.order import Time
-from megaphone.assembly import Migratable
+from megaphone.assembly import Handle, Migratable
 from megaphone.control import Assign, ControlError, Move, Moves, check_update
+from megaphone.group import Group
 from megaphone.pins import HOME, Pins, check_pins
 from megaphone.statistics import Statistics
 from megaphone.strategies import Strategy, all_at_once
@@ -33,20 +35,26 @@ class Controller:
     migration.
 
     `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
-    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told.
+    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told; with
+    a budget, a bin of which nobody has told a size yet goes alone.
+
+    Several operators on one control stream are steered as one: make a `Group` of them.
 
     `lead`: the control input is kept so much ahead of what `advance_to` is told. Records whose configuration is certain
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle, stream: Stream[Any], lead: int = 0) -> None:
+    def __init__(self, control: InputHandle, stream: Stream[Any] | Group, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
-        if not isinstance(stream, Migratable):
-            raise TypeError("a controller needs the stream that a migratable operator returned, as it returned it")
+        if not isinstance(stream, Migratable | Group):
+            raise TypeError(
+                "a controller needs the stream that a migratable operator returned, as it returned it; "
+                "or a Group of several"
+            )
         self._control = control
         self._lead = lead
-        self._operator = stream.handle
+        self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
         self._strategy = all_at_once()
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
         self._pins: Pins | None = None  # single keys that move before the first step
@@ -105,7 +113,10 @@ class Controller:
         return self._progress
 
     def migrate(
-        self, to: Sequence[int], strategy: Strategy | None = None, pins: Mapping[Any, int | None] | None = None
+        self,
+        to: Sequence[int] | NDArray[np.integer[Any]],
+        strategy: Strategy | None = None,
+        pins: Mapping[Any, int | None] | None = None,
     ) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
 
@@ -115,11 +126,12 @@ class Controller:
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
         operator = self._operator
-        target = check_update(Assign(to), operator.bins, operator.peers)  # type: ignore[arg-type]
+        target = check_update(Assign(to), operator.bins, operator.peers)
         assert isinstance(target, Assign)
         self._strategy = self._usable(strategy)
         known = operator.statistics
-        steps = self._strategy.steps(self.configuration, target.workers, known.bytes.tolist(), known.records.tolist())
+        workers = tuple(target.workers)
+        steps = self._strategy.steps(self.configuration, workers, known.bytes.tolist(), known.records.tolist())
         self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap
@@ -171,8 +183,7 @@ class Controller:
 
     def _send_step(self, time: Time) -> None:
         """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
-        known = self._operator.statistics
-        now, rest = self._strategy.split(self._waiting[0], known.bytes if known.reports else None)
+        now, rest = self._strategy.split(self._waiting[0], self._sizes_of(self._waiting[0]))
         self._control.send([Moves(np.array([m.bin for m in now]), np.array([m.worker for m in now]))])
         if rest:
             self._waiting[0] = rest
@@ -180,3 +191,11 @@ class Controller:
         else:
             self._waiting.popleft()
         self._under_way, self._moving = time, now
+
+    def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
+        """By bin of a step, its bytes, or UNKNOWN; None if the operator is to tell none, or nobody asks for them."""
+        if not self.statistics.kept or self._strategy.limit is None:
+            return None
+        bins = np.array([move.bin for move in step])
+        sizes = self.statistics.sizes_of(bins, self._operator.configuration)
+        return dict(zip(bins.tolist(), sizes.tolist(), strict=True))

@@ -1,12 +1,11 @@
-"""Updates from outside: a file of JSON lines that is known beforehand, or a pipe that somebody writes to meanwhile.
+"""Updates from outside: a file of JSON lines that is known beforehand, or one (or a pipe) that somebody writes to
+meanwhile.
 
 Lines are {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, ...]}, with times in the dataflow's own units.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -15,10 +14,12 @@ from pathlib import Path
 import trio
 
 from dataflow import InputHandle
-from dataflow.errors import TimeError
+from dataflow.errors import InputClosed, TimeError
 from megaphone.control import ControlError, Update, check_update, parse_line
+from megaphone.tailing import BREAK, Until, chunks
 
-_CHUNK = 1 << 16  # bytes that are read at once
+LONGEST = 1 << 26  # bytes of a line: a map of a million bins has 8 MiB, and what has no end must not fill the memory
+SHOWN = 200  # characters of a line that is refused
 
 
 def read_control(path: str | Path, bins: int, workers: int) -> list[tuple[int, Update]]:
@@ -48,17 +49,29 @@ def _checked_line(line: str, number: int, path: str | Path, bins: int, workers: 
 
 
 async def follow(
-    control: InputHandle, path: str | Path, refuse: Callable[[Exception, str], None] | None = None
+    control: InputHandle,
+    path: str | Path,
+    refuse: Callable[[Exception, str], None] | None = None,
+    *,
+    stop: trio.Event | None = None,
+    until_end: bool = False,
 ) -> None:
-    """Sends what is written to a pipe (or a file) on the control stream, line by line, until it ends.
+    """Sends what is written to a file or a pipe on the control stream, line by line, until it is told to stop.
 
-    Run it in a nursery beside main, which goes on advancing the input, and cancel it when it is no longer wanted. A
-    line that makes no sense, or comes too late, goes to `refuse(error, line)`, which prints it to stderr unless you say
-    otherwise; the configuration stays as it was.
+    Run it in a nursery beside main, which goes on advancing the input. It ends when it is cancelled (at once), when
+    `stop` is set (after it has read what is there) or when the control input is closed; with `until_end` at the end of
+    the file as it is then, or when the last writer of the pipe has gone. A line that makes no sense, or comes too late,
+    goes to `refuse(error, line)`, which prints it to stderr unless you say otherwise; the configuration stays as it
+    was.
+
+    A line waits for its newline, for it may be half written. It is over without one where nothing can be added to it:
+    at the end of following, when the writers of a pipe have gone, and where a file was truncated or replaced. Such a
+    file is read from its beginning.
     """
     tell = refuse or _complain
+    until = Until(until_end, lambda: control.closed or (stop is not None and stop.is_set()))
     number = 0
-    async with aclosing(_lines(path)) as lines:
+    async with aclosing(_lines(path, until)) as lines:
         async for line in lines:
             number += 1
             if not line.strip():
@@ -68,35 +81,33 @@ async def follow(
                 control.send([update], at=time)
             except (ControlError, TimeError) as error:
                 tell(error, line)
+            except InputClosed as error:  # nothing that is still to come can be sent
+                tell(error, line)
+                return
 
 
-async def _lines(path: str | Path) -> AsyncGenerator[str, None]:
+async def _lines(path: str | Path, until: Until) -> AsyncGenerator[str, None]:
     """The lines of a file or pipe, as they come."""
-    rest = b""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe can be opened before anybody writes to it
-    try:
-        pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-        while chunk := await _read(descriptor, pipe):
-            *whole, rest = (rest + chunk).split(b"\n")
+    begun: list[bytes] = []
+    async with aclosing(chunks(path, until)) as found:
+        async for chunk in found:
+            *whole, rest = chunk.split(b"\n")
             for line in whole:
-                yield line.decode(errors="replace")
-    finally:
-        os.close(descriptor)
-    if rest:
-        yield rest.decode(errors="replace")
+                yield _text([*begun, line])
+                begun.clear()
+            begun.append(rest)
+            if any(begun) and (chunk == BREAK or sum(map(len, begun)) > LONGEST):
+                yield _text(begun)
+                begun.clear()
+    if any(begun):
+        yield _text(begun)
 
 
-async def _read(descriptor: int, pipe: bool) -> bytes:
-    """Waits without a thread, which nobody could call back from a pipe that stays silent."""
-    await trio.lowlevel.checkpoint()
-    while True:
-        if pipe:
-            await trio.lowlevel.wait_readable(descriptor)  # before the first writer has come, reading would be an end
-        try:
-            return os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            continue  # somebody else has read it
+def _text(parts: list[bytes]) -> str:
+    return b"".join(parts).decode(errors="replace")
 
 
 def _complain(error: Exception, line: str) -> None:
-    print(f"refused: {line}: {error}", file=sys.stderr, flush=True)
+    shown = line if len(line) <= SHOWN else f"{line[:SHOWN]}..."
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)  # whoever wrote it has no say in a terminal
+    print(f"refused: {plain}: {error}", file=sys.stderr, flush=True)

@@ -15,7 +15,8 @@ import numpy as np
 from dataflow.columns import Columns
 from dataflow.columns.batch import Array
 from dataflow.columns.hashing import as_words
-from megaphone.sketch import Heavy, SpaceSaving
+from dataflow.state.store import Numbers
+from megaphone.sketch import SpaceSaving
 
 CAPACITY = 512  # keys that the sketch keeps
 SAMPLE = 1 << 9  # records of a batch that it sees
@@ -37,7 +38,7 @@ class HeavyKeys:
         self._weights = np.empty(WAITING)  # for how many records each stands
         self._waits = 0  # how many of them
 
-    def watch(self, batches: list[list[Columns]]) -> None:
+    def watch(self, batches: Sequence[Sequence[Columns]]) -> None:
         """Records are about to be applied. One probe of the sketch for each that is looked at, sooner or later."""
         for name, parts in zip(self._names, batches, strict=False):
             for batch in parts:
@@ -60,10 +61,12 @@ class HeavyKeys:
         self._sketch.update(self._waiting[: self._waits], self._weights[: self._waits])
         self._waits = 0
 
-    def take(self) -> Heavy:
-        """The heavy keys, the heaviest first, with their records; a new interval begins."""
+    def take(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The heavy keys, the heaviest first, their records and by how much these may be too many; a new interval
+        begins."""
         self._catch_up()
         found = self._sketch.heavy(share=SHARE)
         self._sketch.clear()
-        return Heavy(found.keys[:REPORTED], found.estimates[:REPORTED], found.errors[:REPORTED])
+        keys, estimates, errors = (column[:REPORTED] for column in (found.keys, found.estimates, found.errors))
+        return keys.view(np.int64), estimates.astype(np.int64), errors.astype(np.int64)
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dataflow import Stream
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.order import Time
+from dataflow.state.stores.row_store import Postponer
 from megaphone import rows
 from megaphone.assembly import INTERVAL, Migratable
-from megaphone.state import Postponer
 
 if TYPE_CHECKING:
     from dataflow.columns.fold import Fold
@@ -34,7 +35,7 @@ def unary(
     pending: Mapping[str, Any] | None = None,
     keys: Dense | None = None,
     name: str = "unary",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """A stateful operator whose bins of keys move as the control stream says.
 
@@ -81,7 +82,7 @@ def binary(
     pending: Mapping[str, Any] | None = None,
     keys: Dense | None = None,
     name: str = "binary",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """The same with two inputs, in the order of their times.
 
@@ -126,7 +127,7 @@ def state_machine(
     bins: int = 256,
     keys: Dense | None = None,
     name: str = "state_machine",
-    interval: float | None = INTERVAL,
+    interval: float | Duration | None = INTERVAL,
 ) -> Migratable:
     """State by key.
 

@@ -52,21 +52,29 @@ class Pins:
 def check_pins(update: Pin | Unpin | Pins, peers: int) -> Pins:
     """The update as `Pins`; ControlError says what is wrong with its workers. What a key is, the operator knows."""
     if isinstance(update, Pins):
-        keys, workers = update.keys, np.asarray(update.workers)
+        keys, workers = update.keys, _numbers(update.workers)
     else:
         keys = [update.key]
-        workers = np.array([HOME if isinstance(update, Unpin) else update.worker])
-        if isinstance(update, Pin) and workers[0] == HOME:
+        workers = _numbers([HOME if isinstance(update, Unpin) else update.worker])
+        if isinstance(update, Pin) and workers.tolist() == [HOME]:
             raise ControlError(f"there is no worker {HOME}: send Unpin({update.key!r}) to have a key in its bin again")
     if workers.ndim != 1 or (workers.dtype.kind not in "iu" and workers.size):
         odd = next((value for value in np.ravel(workers).tolist() if type(value) is not int), workers.tolist())
-        raise ControlError(f"{odd!r} is not the number of a worker")
+        raise ControlError(f"{repr(odd)[:100]} is not the number of a worker")
     if len(keys) != len(workers):
         raise ControlError(f"pins of {len(keys)} keys to {len(workers)} workers: one worker for each key")
     outside = workers[(workers < HOME) | (workers >= peers)]
     if outside.size:
         raise ControlError(f"there is no worker {int(outside[0])}: there are {peers}, from 0 to {peers - 1}")
     return Pins(keys, workers.astype(np.int64))
+
+
+def _numbers(workers: Any) -> NDArray[Any]:
+    """An array of these, whatever they are."""
+    try:
+        return np.asarray(workers)
+    except ValueError:  # lists of different lengths
+        return np.array([repr(worker) for worker in workers])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

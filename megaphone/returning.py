@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from sortedcontainers import SortedDict
+
 from dataflow.lowlevel import Capability, InputPort, MessageCapability
 from dataflow.order import Time
 
@@ -20,7 +22,7 @@ class Returning(Generic[T]):
 
     def __init__(self, arrivals: InputPort) -> None:
         self._arrivals = arrivals
-        self._waiting: dict[Time, tuple[Capability, list[T]]] = {}
+        self._waiting: SortedDict[Time, tuple[Capability, list[T]]] = SortedDict()
 
     def add(self, message: MessageCapability, piece: T) -> None:
         """Keeps a piece that came with a message."""
@@ -31,9 +33,7 @@ class Returning(Generic[T]):
     def due(self) -> Iterator[tuple[Capability, list[T]]]:
         """What can be installed now, in the order of time, each with a capability that ends when the next is asked
         for."""
-        for time in sorted(self._waiting):
-            if self._arrivals.could_see(time):
-                return
-            capability, pieces = self._waiting.pop(time)
+        while self._waiting and not self._arrivals.could_see(self._waiting.peekitem(0)[0]):
+            _, (capability, pieces) = self._waiting.popitem(0)
             yield capability, pieces
             capability.drop()

@@ -11,15 +11,22 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
+import numpy as np
+from sortedcontainers import SortedDict
+
+from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
 from dataflow.order import Time
+from dataflow.state.pieces import Piece, Words, join, pack
+from dataflow.state.store import B, Store
 from megaphone.configuration import Configurations, Migration
 from megaphone.control import check_update
 from megaphone.keyspace import KeySpace
-from megaphone.pins import Pins
+from megaphone.pins import KeyMoves, Pins
 
+PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
@@ -73,20 +80,31 @@ class RoutedState(Routed):
 
 
 @dataclass
-class Shared:
+class Shared(Generic[B]):
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
-    bins: Any  # what S holds, and F takes from
+    store: Store[B]  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
 
+def _message(packed: Sequence[Sequence[Words]]) -> Parts:
+    """Packed pieces, by destination, as a message to each."""
+    return Parts([_as_batch(join(pieces)) if pieces else () for pieces in packed])
+
+
+def _as_batch(words: Words) -> Columns:
+    return Columns.trusted({"words": words}, len(words))
+
+
 class Router(ABC):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
-    def __init__(self, context: Context, shared: Shared, initial: Any, ports: int, keys: KeySpace) -> None:
+    def __init__(
+        self, context: Context, shared: Shared[Any], initial: Sequence[int], ports: int, keys: KeySpace
+    ) -> None:
         self._context = context
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
@@ -97,7 +115,8 @@ class Router(ABC):
         self._configurations = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
-        self._uncertain: dict[Time, list[tuple[Capability, int, Any]]] = {}  # kept back, by time: (.., input, batch)
+        # Kept back, by time: (capability, input, batch)
+        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Any]]] = SortedDict()
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -152,9 +171,35 @@ class Router(ABC):
                 return False
         return False
 
-    @abstractmethod
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
-        """Uninstalls the bins that leave this worker: pieces of them to send, with their sizes in bytes."""
+        """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
+        packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
+        size = 0
+        for destination, piece in self._departing(migration):
+            if size and size + len(piece.words) > PIECE:
+                yield _message(packed), size * 8
+                packed, size = [[] for _ in packed], 0
+            packed[destination].append(pack(piece))
+            size += len(piece.words)
+        if any(packed):
+            yield _message(packed), size * 8
+
+    def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
+        """Pieces of what leaves, and to which worker."""
+        if migration.keys is not None:
+            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
+        mine = migration.origins == self._context.worker
+        bins, destinations = migration.bins[mine], migration.destinations[mine]
+        here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
+        for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            for piece in self._shared.store.take_bin(bin, PIECE):
+                yield destination, piece
+
+    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
+        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
+            were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
+                yield int(moves.destinations[i]), piece
 
     @abstractmethod
     def route(self, time: Time, port: int, batch: Any) -> Parts:
@@ -168,10 +213,9 @@ class Router(ABC):
                 else:
                     self.give(message, message.time, port, batch)
             self.give_rest(port)
-        for time in sorted(self._uncertain):
-            if self._control.could_see(time):
-                break
-            for capability, port, batch in self._uncertain.pop(time):
+        while self._uncertain and not self._control.could_see(self._uncertain.peekitem(0)[0]):
+            time, kept = self._uncertain.popitem(0)
+            for capability, port, batch in kept:
                 self.give(capability, time, port, batch)
                 capability.drop()
         for port in range(len(self._data)):
@@ -190,7 +234,7 @@ class Router(ABC):
 
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""
-        first = min(self._uncertain, default=None)
+        first = self._uncertain.peekitem(0)[0] if self._uncertain else None
 
         def is_past(time: Time) -> bool:
             if first is not None and first < time:

@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from dataflow import Stream
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.order import Time
+from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
 from megaphone.assembly import Assembly, Migratable, assemble
-from megaphone.bins import RowBins
-from megaphone.configuration import Migration, Table
+from megaphone.configuration import Table
 from megaphone.hashing import bin_of, shift_of
 from megaphone.keyspace import AnyKeys, AnyOverrides, NoKeys
-from megaphone.pins import KeyMoves
-from megaphone.portions import Piece
 from megaphone.routing import Parts, Router, Shared
-from megaphone.state import Apply, Host, Postponer
-
-PIECE = 1 << 20  # bytes of state in one message
+from megaphone.state import S
+from megaphone.tally import HeavyRows
 
 
 class RowRouter(Router):
     """F for rows. A record goes with its place: the number of its bin; or its key, in a tuple, if that lives apart."""
 
     def __init__(
-        self, context: Context, shared: Shared, initial: Any, key_of: Sequence[Callable[[Any], Any]], keys: Any
+        self, context: Context, shared: Shared[Rows], initial: Sequence[int], key_of: Sequence[KeyOf], keys: AnyKeys
     ) -> None:
         super().__init__(context, shared, initial, len(key_of), keys)
         self._key_of = key_of  # one per data input
-        self._keys: AnyKeys = keys
+        self._keys = keys
         self._table: Table | None = None
         self._owners: list[int] = []  # of _table: a list is faster to look into, one by one
 
@@ -50,41 +46,6 @@ class RowRouter(Router):
         if table is not self._table:
             self._table, self._owners = table, table.tolist()
         return self._owners
-
-    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
-        """Small ones go together, in messages of about a megabyte."""
-        parts, size = self._no_parts(), 0
-        for destination, piece in self._departing(migration):
-            if size and size + len(piece.data) > PIECE:
-                yield Parts(parts), size
-                parts, size = self._no_parts(), 0
-            parts[destination].append(tuple(piece))
-            size += len(piece.data)
-        if size:
-            yield Parts(parts), size
-
-    def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
-        """Pieces of what leaves, and to which worker."""
-        if migration.keys is not None:
-            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
-        mine = migration.origins == self._context.worker
-        for number, destination in zip(
-            migration.bins[mine].tolist(), migration.destinations[mine].tolist(), strict=True
-        ):
-            for piece in self._shared.bins.depart(number, PIECE):
-                yield destination, piece
-
-    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
-        store: RowBins = self._shared.bins
-        bins = self._keys.bins_of(moves.keys).tolist()
-        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
-            key, to, home = moves.keys[i], int(moves.destinations[i]), None if moves.apart[i] else bins[i]
-            if moves.were_apart[i]:
-                pieces = store.depart((key,), PIECE, home)
-            else:
-                pieces = store.depart_key(bins[i], key, self._key_of, PIECE)
-            for piece in pieces:
-                yield to, piece
 
     def _no_parts(self) -> list[list[Any]]:
         return [[] for _ in range(self._context.peers)]
@@ -155,7 +116,7 @@ def stateful(
     state: Any,
     apply: Apply,
     name: str,
-    interval: float | None,
+    interval: float | Duration | None,
     by_key: bool,
 ) -> Migratable:
     """F and S for rows. `by_key`: a bin's state is a dictionary by key, so that single keys can be pinned."""
@@ -167,15 +128,15 @@ def stateful(
         raise ConstructionError(f"{name}: with by_key=True the state is a dictionary by key, not a {kind}")
     space = (AnyKeys if by_key else NoKeys)(name, shift_of(bins))
 
-    def make_host(context: Context, shared: Shared) -> Callable[[], None]:
-        return Host(context, shared, keys, apply, bins, interval).step
+    shift = shift_of(bins)
+    store = RowStore(name, bins, keys, lambda key: bin_of(key, shift), state, apply)
 
-    def make_router(context: Context, shared: Shared, initial: Any) -> Router:
+    def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
+        return S(context, shared, len(keys), interval, lambda: HeavyRows(keys)).step
+
+    def make_router(context: Context, shared: Shared[Rows], initial: Sequence[int]) -> Router:
         return RowRouter(context, shared, initial, keys, space)
 
-    store = RowBins(state)
     result = assemble(control, streams, bins, name, Assembly(store, make_router, make_host, space))
     result.handle.statistics.kept = interval is not None
-    if by_key:
-        result.handle.apart = lambda: store.apart
     return result

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from dataflow.compiled.kernel import kernel
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 def compiled(function: Callable[P, T]) -> Callable[P, T]:
     """Compiles a function over arrays and scalars when it is first called, and keeps the result on disk."""
-    return cast(Callable[P, T], numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+    return kernel(error_model="numpy", nogil=True)(function)
 
 
 Keys = NDArray[np.uint64]

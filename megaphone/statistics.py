@@ -10,6 +10,7 @@ rows).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +20,14 @@ from numpy.typing import NDArray
 
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.durations import Duration, is_duration, seconds
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+from megaphone.configuration import Table
 
 Numbers = NDArray[np.int64]
 _AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
+UNKNOWN = -1  # the size of a bin of which nobody has told one
 
 
 def _nothing() -> Numbers:
@@ -78,6 +82,9 @@ class Statistics:
         self.reports = 0
         self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys
         self.history: list[Load] | None = None  # set to a list to keep everything that is heard
+        self.listeners: list[Callable[[Load], None]] = []  # called with everything that is heard, afterwards
+        self._parts = -(-bins // _AT_ONCE)  # of a report
+        self._first: Counter[int] = Counter()  # by worker, how many parts of its first report were heard
 
     def heard(self, load: Load) -> None:
         """A worker has told what it counted. A bin without a byte has left it: the new owner speaks for that one."""
@@ -86,6 +93,13 @@ class Statistics:
         self.records[bins] = load.records[here]
         self.nanoseconds[bins] = load.nanoseconds[here]
         self.bytes[bins] = load.bytes[here]
+        self._first[load.worker] += load.interval == 0
+        self.note(load)
+        for listen in self.listeners:
+            listen(load)
+
+    def note(self, load: Load) -> None:
+        """Keeps a report, beside what it says of bins."""
         if load.is_last:
             self.seconds = load.seconds
             self.heavy[load.worker] = load
@@ -93,12 +107,25 @@ class Statistics:
         if self.history is not None:
             self.history.append(load)
 
+    def sizes_of(self, bins: Numbers, places: Table) -> Numbers:
+        """The bytes of some bins as last told, UNKNOWN where nobody has: a worker tells of all bins that it has, so one
+        without a byte is empty if the worker that has it (`places`, by bin) has told anything, and unknown if not."""
+        sizes, told = self.bytes[bins], [worker for worker, parts in self._first.items() if parts >= self._parts]
+        return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
 
-def _check_interval(interval: Any, name: str) -> None:
+
+def _checked_interval(given: Any, name: str) -> float | None:
+    """In seconds."""
+    refused = ConstructionError(
+        f"{name}: interval is {given!r}; it is a number of seconds from 0 on or a duration, or None for no reports"
+    )
+    try:
+        interval = seconds(given) if is_duration(given) else given
+    except ValueError as error:
+        raise refused from error
     if interval is not None and not (isinstance(interval, int | float) and 0 <= interval < float("inf")):
-        raise ConstructionError(
-            f"{name}: interval is {interval!r}; it is a number of seconds from 0 on, or None for no reports"
-        )
+        raise refused
+    return interval
 
 
 class Reporter:
@@ -113,18 +140,18 @@ class Reporter:
         context: Context,
         output: OutputPort,
         bins: int,
-        interval: float | None,
+        interval: float | Duration | None,
         counter: Any,
         heavy: Callable[[], tuple[Numbers, ...]] = tuple,
     ) -> None:
-        _check_interval(interval, context.name)
+        length = _checked_interval(interval, context.name)
         self._heavy = heavy
         self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
         self._clock = context.clock
         self._worker = context.worker
         self._output = output
-        self._interval = None if interval is None else interval * max(1, bins // _AT_ONCE)
+        self._interval = None if length is None else length * max(1, bins // _AT_ONCE)
         self._counter = counter
         self._began = self._clock.now()
         self._numbered = 0

@@ -57,6 +57,11 @@ class Strategy:
             if self.budget < 1:
                 raise ValueError(f"a budget is a number of bytes, not {self.budget}")
 
+    @property
+    def limit(self) -> int | None:
+        """The budget in force, where sizes are known."""
+        return self.usual if self.budget is None else self.budget
+
     def steps(
         self,
         current: Assignment,
@@ -72,20 +77,22 @@ class Strategy:
         return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
 
     def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
-        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin; None if
-        nobody knows them: then bins go one by one if a budget was asked for, and all together if not.
+        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin: a bin whose
+        size is not known (it is below 0) goes alone. None if none will ever be: then bins go one by one if a budget was
+        asked for, and all together if not.
 
         >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
         ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
         """
-        budget = self.usual if self.budget is None else self.budget
+        budget = self.limit
         if budget is None:
             return step, []
         if sizes is None:
             return (step, []) if self.budget is None else (step[:1], step[1:])
         total = 0
         for count, move in enumerate(step):
-            total += int(sizes[move.bin])
+            size = int(sizes[move.bin])
+            total += size if size >= 0 else budget + 1
             if count and total > budget:
                 return step[:count], step[count:]
         return step, []

@@ -63,9 +63,15 @@ class HeavyRows:
         self._tally = Tally(CAPACITY)
         self._chance = random.Random(0)
 
-    def watch(self, port: int, batch: Sequence[tuple[Any, Any]]) -> None:
-        """Records with their places have come. A call of the key function for each that is looked at."""
-        key_of, add = self._key_of[port], self._tally.add
+    def watch(self, batches: Sequence[Sequence[Sequence[tuple[Any, Any]]]]) -> None:
+        """Records with their places are about to be applied, by input."""
+        for key_of, parts in zip(self._key_of, batches, strict=False):
+            for batch in parts:
+                self._watch(key_of, batch)
+
+    def _watch(self, key_of: Callable[[Any], Any], batch: Sequence[tuple[Any, Any]]) -> None:
+        """A call of the key function for each record that is looked at."""
+        add = self._tally.add
         stride = -(-len(batch) // SAMPLE)
         for _, record in batch[self._chance.randrange(stride) :: stride] if stride > 1 else batch:
             add(key_of(record), stride)

@@ -13,7 +13,7 @@ The queries:
   `hottest`, `dearest`: their parts.
 - `operators`: the two sets of operators, native and migratable.
 - `sources`: events an epoch at a time. `running`: a finite stream as fast as it goes. `results`: its rows as a file.
-- `measuring`: a query under open-loop load, with migrations. `together`: the operators of a query as one, for that.
+- `measuring`: a query under open-loop load, with migrations.
 - `verifying`: whether several answers are the same.
 
 `commands` is the command line.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dataflow.columns import Columns
+from dataflow.compiled.kernel import kernel
 
 _MOST = 8  # cells for each bid, at most
 
 
-@njit("int64(int64[::1], int64[::1], int64, int64, int64, int64, int32[::1])", cache=True)
+@kernel("int64(int64[::1], int64[::1], int64, int64, int64, int64, int32[::1])")
 def _count(auctions: Any, dates: Any, slide: Any, first: Any, least: Any, width: Any, cells: Any) -> Any:
     """Counts each bid in its cell; how many cells are not empty."""
     begin, base, filled = np.int64(0), np.int64(0), 0
@@ -32,7 +32,7 @@ def _count(auctions: Any, dates: Any, slide: Any, first: Any, least: Any, width:
     return filled
 
 
-@njit("int64(int32[::1], int64, int64, int64, int64, int64[::1], int64[::1], int64[::1])", cache=True)
+@kernel("int64(int32[::1], int64, int64, int64, int64, int64[::1], int64[::1], int64[::1])")
 def _collect(
     cells: Any, slide: Any, first: Any, least: Any, width: Any, auctions: Any, ends: Any, counts: Any
 ) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dataflow.columns import Columns
+from dataflow.compiled.kernel import kernel
 
 
-@njit("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1])", cache=True)
+@kernel("int64(int64[::1], int64[::1], int64[::1], int64, int64, int64[::1])")
 def _dearest(dates: Any, prices: Any, events: Any, length: Any, first: Any, best: Any) -> Any:
     """The row of the dearest bid of each window from `first` on, -1 where there is none. Ties to the smaller event."""
     for i in range(dates.size):

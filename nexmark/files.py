@@ -69,13 +69,18 @@ def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dic
             for kind, path in unfinished.items():
                 columns = [*generator.columns[kind], *(payload.COLUMNS[kind] if generator.payload == "full" else ())]
                 described = schema(kind, columns).with_metadata({"nexmark": about})
-                writers[kind] = stack.enter_context(pq.ParquetWriter(path, described, compression="zstd"))
+                writers[kind] = stack.enter_context(_writer(path, described))
             yield writers
         for kind, path in unfinished.items():
             path.replace(paths(directory)[kind])
     finally:
         for path in unfinished.values():
             path.unlink(missing_ok=True)
+
+
+def _writer(path: Path, described: Any) -> Any:
+    """With a checksum for each page, so that what was damaged since is not taken for events."""
+    return pq.ParquetWriter(path, described, compression="zstd", write_page_checksum=True)
 
 
 def read(directory: Path, columns: Mapping[str, Sequence[str]] = COLUMNS) -> Events:
@@ -91,18 +96,40 @@ def read(directory: Path, columns: Mapping[str, Sequence[str]] = COLUMNS) -> Eve
 
 def count(directory: Path) -> int:
     """How many events there are, of all kinds."""
-    return sum(pq.read_metadata(path).num_rows for path in paths(directory).values() if path.is_file())
+    total = 0
+    for path in paths(directory).values():
+        if path.is_file():
+            with _damaged(path):
+                total += pq.read_metadata(path).num_rows
+    return total
+
+
+@contextlib.contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """What the reader of Parquet files makes of a damaged one, as one error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, OverflowError, UnicodeDecodeError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} cannot be read as Parquet ({told}): copy or make it anew") from None
 
 
 def _columns(path: Path, kind: str, names: list[str]) -> Table:
-    present = pq.read_schema(path).names
+    with _damaged(path):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        present = file.schema_arrow.names
     if absent := [name for name in names if name not in present]:
         raise ValueError(f"{path} has no column {absent[0]!r}; it has {', '.join(present)}")
-    table = pq.read_table(path, columns=names)
+    with _damaged(path):
+        table = file.read(columns=names)
+        table.validate(full=True)
     return {name: _array(path, name, table[name]) for name in names}
 
 
 def _array(path: Path, name: str, column: Any) -> Any:
+    words = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
+    if column.null_count or not (words or pa.types.is_integer(column.type)):
+        raise ValueError(f"column {name!r} of {path} has empty places, or holds {column.type}: make it anew")
     if name not in ENCODED:
         return column.combine_chunks() if pa.types.is_string(column.type) else column.to_numpy()
     codes = pc.index_in(column.cast(pa.utf8()), value_set=pa.array(dictionary(name), pa.utf8()))

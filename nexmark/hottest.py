@@ -6,7 +6,7 @@ in it, so that windows come out although nothing changes; the tick is a post-dat
 
 A pane may be a part of a slide: then what comes and goes does so all the time, and not at the end of each slide at
 once, where everything else would have to wait for it. For the same reason the largest total is not looked for among all
-of them: it is kept for each bin, and looked for only where the auction that had it has lost some.
+of them: the table keeps it (see `dataflow.columns.leaders`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
 
 from dataflow.columns import Columns
-from dataflow.columns.hashing import WORDS, mix, unmix
-from dataflow.columns.kernels import FIRST, ROOM, TOP, USED
+from dataflow.columns.leaders import Leaders
 from dataflow.columns.pacts import key_words
+from dataflow.columns.table import Table
 
 PANES = 1 << 24  # that query 5 tells apart at a time
 TICK = 0  # the amount of a post-dated record that takes nothing away
@@ -39,10 +38,10 @@ def pane_of(window: int, slide: int, grid: int) -> int:
 
 def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
     """The fold. All times in nanoseconds; the dataflow's times are multiples of `grid`."""
-    known: dict[int, Best] = {}  # by table: that of bins, and that of keys that live apart
+    known: dict[Table, Best] = {}  # of bins, and of keys that live apart
 
-    def fold(time: int, batch: Columns, state: Any, notificator: Any) -> Any:
-        best = known.setdefault(id(state), Best(state))
+    def fold(time: int, batch: Columns, state: Table, notificator: Any) -> Any:
+        best = known[state] if state in known else known.setdefault(state, Best(state))
         changes = _changes(notificator.due)
         if len(batch):
             changes = _joined(changes, (batch["auction"], batch["bids"], batch["pane_end"]))
@@ -93,15 +92,11 @@ def _joined(some: Changes, others: Changes) -> Changes:
 
 
 class Best:
-    """The totals of a table, with the largest of each bin as far as that is known."""
+    """The totals of a table, of which the largest is known at any time."""
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Table) -> None:
         self._state = state
-        self._place = state.dtype.fields["bids"][1] // 8  # of a total, in words, within a row
-        self._auctions = np.zeros(state.bins, np.int64)
-        self._most = np.zeros(state.bins, np.int64)
-        self._known = np.zeros(state.bins, bool)
-        self._moves: Any = state.moves.copy()  # as they were when `_known` was last looked through
+        self._totals: Leaders = state.leaders("bids")
         self._ticked = np.zeros(state.bins, bool)  # bins that have a tick at `_following`
         self._following = -1
 
@@ -109,25 +104,12 @@ class Best:
         """Applies what changes after a time and until another."""
         keys, amounts, ends = changes
         now = (ends > after) & (ends <= until)
-        if not now.any():
-            return
-        state, words, amounts = self._state, key_words(keys[now]), np.ascontiguousarray(amounts[now])
-        self._forget_moved()
-        rows = state.rows(words)
-        _change(
-            state.words, state.stride, state.shift, self._place, words, rows, amounts,
-            self._auctions, self._most, self._known,
-        )  # fmt: skip
-        state.forget(words[state["bids"][rows] == 0])
+        if now.any():
+            self._totals.add(key_words(keys[now]), amounts[now])
 
     def of_all(self) -> tuple[int, int] | None:
         """The auction with the most bids here, and how many; ties to the smaller id."""
-        self._forget_moved()
-        state = self._state
-        auction, most = _most_of_all(
-            state.words, state.meta, state.stride, state.shift, self._place, self._auctions, self._most, self._known
-        )
-        return (auction, most) if most >= 0 else None
+        return self._totals.first()
 
     def to_be_ticked(self, following: int) -> Any:
         """A key of each bin that has something in it, and no tick at that time yet."""
@@ -142,70 +124,6 @@ class Best:
         fresh = ~self._ticked[bins]
         self._ticked[bins] = True  # a tick goes and comes back with its bin
         return anchors[fresh]
-
-    def _forget_moved(self) -> None:
-        moved = self._state.moves != self._moves
-        if moved.any():
-            self._known[moved] = False
-            self._moves = self._state.moves.copy()
-
-
-_INTS = types.int64[::1]
-
-
-@njit(
-    types.void(
-        types.uint64[::1], types.int64, types.uint64, types.int64, WORDS, _INTS, _INTS, _INTS, _INTS, types.boolean[::1]
-    ),
-    cache=True,
-)  # fmt: skip
-def _change(
-    words: Any, stride: Any, shift: Any, place: Any, keys: Any, rows: Any, amounts: Any,
-    auctions: Any, best: Any, known: Any,
-) -> None:  # fmt: skip
-    """Adds amounts to totals; what is known of the bins' largest totals stays true."""
-    for i in range(rows.size):
-        at = rows[i] * stride + place
-        bids = np.int64(words[at]) + amounts[i]
-        words[at] = np.uint64(bids)
-        bin, key = np.int64(mix(keys[i]) >> shift), np.int64(keys[i])
-        if not known[bin]:
-            continue
-        if key == auctions[bin]:
-            known[bin] = amounts[i] > 0
-            best[bin] = bids
-        elif bids > best[bin] or (bids == best[bin] and key < auctions[bin]):
-            auctions[bin], best[bin] = key, bids
-
-
-@njit(
-    "UniTuple(int64, 2)(uint64[::1], int32[::1, :], int64, uint64, int64, int64[::1], int64[::1], boolean[::1])",
-    cache=True,
-)
-def _most_of_all(
-    words: Any, meta: Any, stride: Any, shift: Any, place: Any, auctions: Any, best: Any, known: Any
-) -> Any:
-    """The largest total of all bins; where it is not known it is looked for, in the order of memory: `table.scan` makes
-    a list of all keys, and takes three times as long. See `kernels` for the layout."""
-    auction, most = np.int64(0), np.int64(-1)
-    for bin in range(meta.shape[0]):
-        if meta[bin, USED] == 0:
-            known[bin] = False
-            continue
-        if not known[bin]:
-            best[bin] = -1
-            first = np.int64(meta[bin, FIRST])
-            for row in range(first, first + meta[bin, ROOM]):
-                tag = words[row * stride]
-                bids = np.int64(words[row * stride + place])
-                if tag and bids >= best[bin]:
-                    key = np.int64(unmix((tag & ~TOP) | ((np.uint64(bin) << shift) & TOP)))
-                    if bids > best[bin] or key < auctions[bin]:
-                        auctions[bin], best[bin] = key, bids
-            known[bin] = True
-        if best[bin] > most or (best[bin] == most and auctions[bin] < auction):
-            auction, most = auctions[bin], best[bin]
-    return auction, most
 
 
 def hottest_of_all(parts: Columns) -> Columns:

@@ -4,9 +4,7 @@ Every draw is a pure function of (seed, event id, field): a field has a key, and
 `key + id * golden ratio` into 64 random bits. Nothing depends on what was drawn before, so any slice can be made by
 itself, and a loop over one column has no branch and no carried state: the compiler makes it a vector loop.
 
-A column of length 0 is not wanted and costs nothing. Everything that a kernel calls is in this file, for numba's cache
-on disk looks at the kernel's own file to see whether it is stale. (The kernels of `payload` call the draws as well:
-after a change of those, `make clean`. But a change of those changes what every seed means.)
+A column of length 0 is not wanted and costs nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.compiled import kernel as compiled
 from nexmark.config import FIRST_ID, HOT_BLOCK, LEAD, Config
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +24,7 @@ Ints = NDArray[np.int64]
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
-kernel = cast(Callable[[F], F], numba.njit(cache=True, nogil=True))
+kernel = cast(Callable[[F], F], compiled.kernel(nogil=True))
 inlined = cast(Callable[[F], F], numba.njit(inline="always"))
 
 u8, i8, f8 = numba.uint64, numba.int64, numba.float64

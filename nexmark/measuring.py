@@ -12,13 +12,13 @@ import numpy as np
 
 import dataflow
 from dataflow import harness
-from megaphone import Controller, all_at_once, batched, fluid, matched
+from megaphone import Controller, Group, all_at_once, batched, fluid, matched
+from megaphone.assembly import Migratable
 from megaphone.strategies import Strategy
 from nexmark.config import SECOND, Config
 from nexmark.generator import Generator
 from nexmark.queries import NEEDS
 from nexmark.running import BATCH, Job, Plan, readable
-from nexmark.together import make_ready, state_of, together
 
 LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
@@ -99,8 +99,9 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     job = Job(worker, load.plan, load.ticks)
     made = getattr(job.operators, "made", [])
     await _preload(job, load, generator)
-    make_ready(made, load.ready)
-    before = state_of(made)
+    for operator in made if load.ready else ():
+        operator.handle.store.make_ready(load.ready)
+    before = _state_of(made)
     episodes = harness.Episodes()
     mover = Mover(job, load, episodes, made) if made else None
     gc.collect()
@@ -124,7 +125,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         in_step=True,  # or a bid could come at an earlier time than its auction, from a worker that is later: lost
     )  # fmt: skip
     gc.unfreeze()
-    after, results = state_of(made), job.rows
+    after, results = _state_of(made), job.rows
     kept = []
     if load.plan.keep:
         job.close()
@@ -133,6 +134,12 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     else:  # what is post-dated, a million records perhaps, need not be waited for
         await job.abandon()
     return Seen(recording, *before, after[0], results, kept)
+
+
+def _state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
+    """Keys that have state on this worker, and the bytes that all would travel as, post-dated records included."""
+    stores = [operator.handle.store for operator in operators]
+    return sum(store.key_count for store in stores), sum(store.byte_count for store in stores)
 
 
 async def _preload(job: Job, load: Load, generator: Generator) -> None:
@@ -183,9 +190,8 @@ def _joined(tables: Sequence[Any]) -> dict[str, Any]:
 class Mover:
     """Begins migrations when it is time, and follows them: those of a plan, or the updates of a file."""
 
-    def __init__(self, job: Job, load: Load, episodes: harness.Episodes, made: Sequence[Any]) -> None:
-        self._operator = together(made)
-        self.controller = Controller(job.control, self._operator, lead=LEAD * load.ticks)
+    def __init__(self, job: Job, load: Load, episodes: harness.Episodes, made: Sequence[Migratable]) -> None:
+        self.controller = Controller(job.control, Group(made), lead=LEAD * load.ticks)
         self._load = load
         self._episodes = episodes
         self._home = self.controller.configuration
@@ -204,15 +210,14 @@ class Mover:
             target = half_moved(self._home) if self._begun % 2 == 0 else self._home
             self.controller.migrate(target, self._load.strategy(self._name))
             self._begun += 1
-        while self._updates and self._operator.handle.passed(self._updates[0]):
+        while self._updates and self.controller.passed(self._updates[0]):
             self._updates.pop(0)
         by_file = bool(self._updates) and self._updates[0] <= now
         self._episodes.follow(self._name if self.controller.busy else "by the file" if by_file else None)
 
     def bins(self) -> list[int]:
         """How many bins each worker has."""
-        handle = self._operator.handle
-        counts: list[int] = np.bincount(handle.configuration, minlength=handle.peers).tolist()
+        counts: list[int] = np.bincount(self.controller.configuration, minlength=self.controller.peers).tolist()
         return counts
 
 

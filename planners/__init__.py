@@ -8,6 +8,7 @@
 - `baselines`: Storm's even split, consistent hashing, Redist.
 - `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
 - `command`: ``python -m planners plan | compare | explain | loop``; `files` reads and writes for it, `picture` draws.
+  `decoding`: what files say, checked; `table_files`: those of tables, and how they are known to be whole.
 
 - Rebalancing under skew: ``rebalance/`` (LLFD, MinTable, MinMig, Mixed and what they are compared with), `sketch`
   (heavy

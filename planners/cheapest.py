@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dataflow.compiled.kernel import kernel
 from planners.partitionings import Cuts, Tree
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ def cheapest(sources: Cuts, tree: Tree, values: Floats, prefix: Floats) -> Choic
     return Choices(total, target, total - values[target])
 
 
-@njit(cache=True)
+@kernel()
 def _cheapest(
     sources: Cuts,
     cut: Cuts,
@@ -84,7 +84,7 @@ def _cheapest(
     return totals, targets
 
 
-@njit(cache=True)
+@kernel()
 def _tabulate(source: Cuts, prefix: Floats, reach: Ints, steps: Floats) -> None:
     """What an interval [x, y) of P' does to the numbers (best, free), for every x and y: a matrix of maxima and sums.
 
@@ -115,7 +115,7 @@ def _tabulate(source: Cuts, prefix: Floats, reach: Ints, steps: Floats) -> None:
             steps[2, x, y], steps[3, x, y] = (-np.inf, 0.0) if inside else (done, shared)
 
 
-@njit(cache=True)
+@kernel()
 def _tabulate_rest(steps: Floats, least_cut: Ints, reach: Ints, rest: Floats) -> None:
     """The most that can still be gained right of a cut, by level: for the gain `best`, and for `free`."""
     m, depth = steps.shape[1] - 1, rest.shape[1] - 1
@@ -131,7 +131,7 @@ def _tabulate_rest(steps: Floats, least_cut: Ints, reach: Ints, rest: Floats) ->
             rest[0, level, y], rest[1, level, y] = from_best, from_free
 
 
-@njit(cache=True)
+@kernel()
 def _gain_along(path: Ints, steps: Floats, m: int) -> float:
     """The gain of one cut list."""
     best = free = 0.0
@@ -146,7 +146,7 @@ def _gain_along(path: Ints, steps: Floats, m: int) -> float:
     return gain
 
 
-@njit(cache=True)
+@kernel()
 def _search(
     cut: Cuts,
     first: Ints,

@@ -11,7 +11,15 @@ class BadRequest(PlannerError):
     """Assignments, sizes, loads or limits that make no sense."""
 
 
-class Infeasible(PlannerError):
+class NothingBalanced(PlannerError):
+    """The planner knows no assignment that is balanced within tau: its answer, where nobody asked for nonsense."""
+
+
+class NotInTables(NothingBalanced, BadRequest):
+    """None of the partitionings that the planner's tables know is balanced within tau: loads have changed since."""
+
+
+class Infeasible(NothingBalanced):
     """No assignment of intervals to so many nodes is balanced within tau.
 
     `smallest_tau` is the least tau for which there is one, with the same tasks and as many nodes.

@@ -16,17 +16,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from planners import decoding
 from planners.errors import BadRequest
 from planners.model import Assignment, BinMap, Intervals, Plan, Tasks
 
 COLUMNS = ("size", "load", "node")
+ADVICE = "`python -m planners --help` has an example"
 
 
 def read_request(path: str) -> tuple[Assignment, Tasks]:
     """Where tasks are, and what they are like; from a file of either kind, or as JSON from standard input ("-")."""
     if path.endswith(".parquet"):
         return _from_table(path)
-    return _from_document(path, _read_text(path))
+    return _from_document(path, _read_data(path))
 
 
 def document(plan: Plan) -> dict[str, Any]:
@@ -65,56 +67,61 @@ def write_plan(path: str, plan: Plan) -> None:
         Path(path).write_text(json.dumps(document(plan)) + "\n")
 
 
-def _read_text(path: str) -> str:
-    if path == "-":
-        return sys.stdin.read()
+def _read_data(path: str) -> bytes | str:
     try:
-        return Path(path).read_text()
+        return sys.stdin.read() if path == "-" else Path(path).read_bytes()
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"cannot read {path} as JSON ({error}); a table's name must end in .parquet") from None
 
 
-def _from_document(path: str, text: str) -> tuple[Assignment, Tasks]:
-    try:
-        request = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadRequest(f"{path} is not JSON: {error}") from None
-    if not isinstance(request, dict):
-        raise BadRequest(f"{path} is not a JSON object with sizes, loads, and cuts or map")
+def _from_document(path: str, data: bytes | str) -> tuple[Assignment, Tasks]:
+    request = decoding.parse_object(data, path, "a table's name must end in .parquet")
     for name in ("sizes", "loads", "cuts", "nodes", "map"):
         if name in request and not isinstance(request[name], list):
-            raise BadRequest(f"{name!r} in {path} is not a list")
-    if missing := [name for name in ("sizes", "loads") if name not in request]:
-        raise BadRequest(f"{path} says nothing of {' and '.join(missing)}: a list with a number for each task")
-    tasks = Tasks(request["sizes"], request["loads"])
-    if ("cuts" in request) == ("map" in request):
-        raise BadRequest(f"{path} must say where tasks are, by cuts or by map, and by one of them only")
-    nodes = request.get("nodes")
-    where: Assignment = Intervals(request["cuts"], nodes) if "cuts" in request else BinMap(request["map"], nodes)
+            raise BadRequest(f"{name!r} in {path} is not a list: {ADVICE}")
+    with decoding.naming(path, ADVICE):
+        if missing := [name for name in ("sizes", "loads") if name not in request]:
+            raise BadRequest(f"it says nothing of {' and '.join(missing)}: a list with a number for each task")
+        tasks = Tasks(decoding.numbers(request, "sizes"), decoding.numbers(request, "loads"))
+        if ("cuts" in request) == ("map" in request):
+            raise BadRequest("it must say where tasks are, by cuts or by map, and by one of them only")
+        nodes = decoding.wholes(request, "nodes") if "nodes" in request else None
+        if "cuts" in request:
+            return _of_as_many(Intervals(decoding.wholes(request, "cuts"), nodes), tasks)
+        return _of_as_many(BinMap(decoding.wholes(request, "map"), nodes), tasks)
+
+
+def _of_as_many(where: Assignment, tasks: Tasks) -> tuple[Assignment, Tasks]:
+    if where.tasks != len(tasks):
+        raise BadRequest(f"the current assignment has {where.tasks} tasks, and there are {len(tasks)} sizes")
     return where, tasks
 
 
 def _from_table(path: str) -> tuple[Assignment, Tasks]:
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise BadRequest(f"cannot read {path} as Parquet: {error}") from None
-    if missing := [name for name in COLUMNS if name not in table.column_names]:
-        raise BadRequest(f"{path} has no column {', '.join(missing)}; it has {', '.join(table.column_names)}")
-    columns = {name: _column(path, table, name) for name in table.column_names if name in (*COLUMNS, "bin")}
-    bins = columns.get("bin", np.arange(len(table)))
-    if not np.array_equal(np.sort(bins), np.arange(len(table))):
-        raise BadRequest(f"the column bin in {path} must have each of 0 to {len(table) - 1} once")
-    order = np.argsort(bins)
-    tasks = Tasks(columns["size"][order], columns["load"][order])
-    if columns["node"].dtype.kind not in "iu":
-        raise BadRequest(f"the column node in {path} is not of whole numbers but {columns['node'].dtype}")
-    return BinMap(columns["node"][order].tolist()), tasks
+    with decoding.parquet(path, "is it a Parquet file, and all of it?"):
+        table = pq.ParquetFile(path, page_checksum_verification=True).read()
+        table.validate(full=True)
+    with decoding.naming(path, ADVICE):
+        if missing := [name for name in COLUMNS if name not in table.column_names]:
+            raise BadRequest(f"it has no column {', '.join(missing)}; it has {', '.join(table.column_names)}")
+        columns = {name: _column(path, table, name) for name in table.column_names if name in (*COLUMNS, "bin")}
+        bins = columns.get("bin", np.arange(len(table)))
+        if not np.array_equal(np.sort(bins), np.arange(len(table))):
+            raise BadRequest(f"the column bin in {path} must have each of 0 to {len(table) - 1} once")
+        order = np.argsort(bins)
+        tasks = Tasks(columns["size"][order], columns["load"][order])
+        if columns["node"].dtype.kind not in "iu":
+            raise BadRequest(f"the column node in {path} is not of whole numbers but {columns['node'].dtype}")
+        return BinMap(columns["node"][order].tolist()), tasks
 
 
 def _column(path: str, table: pa.Table, name: str) -> Any:
+    if table.column_names.count(name) > 1:
+        raise BadRequest(f"it has several columns {name}")
     if table[name].null_count:
         raise BadRequest(f"the column {name} in {path} has empty places")
+    if not (pa.types.is_integer(table[name].type) or pa.types.is_floating(table[name].type)):
+        raise BadRequest(f"the column {name} in {path} is not of numbers but {table[name].type}")
     return table[name].to_numpy()
 
 

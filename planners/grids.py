@@ -17,7 +17,6 @@ where the limit is the greatest load that a node may have.
 
 from __future__ import annotations
 
-import operator
 from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from planners.errors import BadRequest
 from planners.feasibility import least_maximal_load
-from planners.model import SLACK, Tasks
+from planners.model import SLACK, Tasks, integers
 
 
 @dataclass(frozen=True, init=False)
@@ -42,7 +41,7 @@ class Grid:
     positions: tuple[int, ...]
 
     def __init__(self, positions: Iterable[int]) -> None:
-        checked = tuple(operator.index(position) for position in positions)
+        checked = integers("the positions of a grid", positions)
         if len(checked) < 2 or checked[0] != 0 or any(b <= a for a, b in pairwise(checked)):
             raise BadRequest(f"a grid ascends from 0 to the number of tasks, and {list(checked)} does not")
         object.__setattr__(self, "positions", checked)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from megaphone.keyspace import as_list, as_objects
+from planners.errors import NothingBalanced
 from planners.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, combine, spread
 
 if TYPE_CHECKING:
@@ -94,15 +95,19 @@ class Loop:
         return self._weigh(seen, loads, across, what, scaling)
 
     def _weigh(self, seen: Observation, loads: Floats, across: int, what: str, scaling: bool) -> Decision:
-        proposal = self.planner.plan(seen, self.planner.tolerance * (1 - self.hysteresis))
+        try:
+            proposal = self.planner.plan(seen, self.planner.tolerance * (1 - self.hysteresis))
+        except NothingBalanced as why:  # an answer like any other: the next interval may have a better one
+            return self._stay(f"{what}, and {self.planner.name} has no plan: {why}", loads, across)
+        by = proposal.by or self.planner.name
         mean = float(loads.sum()) / across
         gain = float(loads.max() - proposal.loads.max()) / mean
         if not proposal.pins and (proposal.to == seen.places).all():
-            return self._stay(f"{what}, and {self.planner.name} knows nothing better", loads, across)
+            return self._stay(f"{what}, and {by} knows nothing better", loads, across)
         if not scaling and gain < self.gain:
             return self._stay(f"{what}, but a migration would gain {gain:.1%} only", loads, across)
         self._acted, self._wrong = self._interval, 0
-        reason = f"{what}: {self.planner.name} moves {proposal.note}, {proposal.moved:,.0f} bytes, to gain {gain:.1%}"
+        reason = f"{what}: {by} moves {proposal.note}, {proposal.moved:,.0f} bytes, to gain {gain:.1%}"
         return Decision(self._interval, reason, spread(loads, across), proposal)
 
     def _stay(self, reason: str, loads: Floats, across: int) -> Decision:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from dataflow.compiled.kernel import kernel
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +98,7 @@ def _best_chain(steps: list[tuple[int, int, int, int]], gains: list[float]) -> l
     return taken[::-1]
 
 
-@njit(cache=True)
+@kernel()
 def _gain(before: NDArray[np.int64], after: NDArray[np.int64], prefix: Floats) -> float:
     """The size of what stays: the scan itself.
 
@@ -124,7 +125,7 @@ def _gain(before: NDArray[np.int64], after: NDArray[np.int64], prefix: Floats) -
     return best
 
 
-@njit(cache=True)
+@kernel()
 def _costs(before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats) -> Floats:
     result = np.empty(len(after))
     row = np.empty(after.shape[1], np.int64)
@@ -134,7 +135,7 @@ def _costs(before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats
     return result
 
 
-@njit(cache=True)
+@kernel()
 def _first_best(
     before: NDArray[np.int64], after: NDArray[np.integer], prefix: Floats, values: Floats, bound: float
 ) -> tuple[float, int]:

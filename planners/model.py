@@ -110,12 +110,13 @@ class Limits:
     tau: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.nodes, bool) or self.nodes != int(self.nodes) or self.nodes < 1:
+        nodes, tau = real(self.nodes), real(self.tau)
+        if isinstance(self.nodes, bool) or nodes < 1 or nodes != math.floor(nodes):
             raise BadRequest(f"an operator runs on one node or more, not on {self.nodes!r}")
-        if not self.tau >= 0 or math.isinf(self.tau):
+        if not tau >= 0:
             raise BadRequest(f"tau is how far a load may be above the mean, zero or more, not {self.tau!r}")
-        object.__setattr__(self, "nodes", int(self.nodes))
-        object.__setattr__(self, "tau", float(self.tau))
+        object.__setattr__(self, "nodes", int(nodes))
+        object.__setattr__(self, "tau", tau)
 
     def load(self, total: float) -> float:
         """The greatest load that a node may have, of a total (Definition 3.1), with the slack for rounding."""
@@ -136,12 +137,12 @@ class Intervals:
     nodes: tuple[int, ...]
 
     def __init__(self, cuts: Iterable[int], nodes: Iterable[int] | None = None) -> None:
-        checked = _integers("cuts", cuts)
+        checked = integers("cuts", cuts)
         if len(checked) < 2 or checked[0] != 0:
             raise BadRequest(f"cuts begin with 0 and end with the number of tasks, and {list(checked)} does not")
         if any(b < a for a, b in pairwise(checked)):
             raise BadRequest(f"cuts never descend, and {list(checked)} does; an empty interval has equal cuts")
-        named = tuple(range(len(checked) - 1)) if nodes is None else _integers("nodes", nodes)
+        named = tuple(range(len(checked) - 1)) if nodes is None else integers("nodes", nodes)
         if len(named) != len(checked) - 1:
             raise BadRequest(f"{len(checked)} cuts make {len(checked) - 1} intervals, and there are {len(named)} nodes")
         _check_nodes(named)
@@ -178,11 +179,11 @@ class BinMap:
     nodes: tuple[int, ...]
 
     def __init__(self, owners: Iterable[int], nodes: Iterable[int] | None = None) -> None:
-        checked = _integers("owners", owners)
+        checked = integers("owners", owners)
         if not checked:
             raise BadRequest("a map needs at least one task")
         present = set(checked)
-        named = tuple(sorted(present)) if nodes is None else _integers("nodes", nodes)
+        named = tuple(sorted(present)) if nodes is None else integers("nodes", nodes)
         _check_nodes(named)
         if missing := present - set(named):
             raise BadRequest(f"tasks are at the nodes {sorted(missing)}, which are not among the nodes {list(named)}")
@@ -201,6 +202,12 @@ class BinMap:
     def bins(self) -> BinMap:
         """Itself: see `Intervals.bins`."""
         return self
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether each node's tasks are, so that `intervals` has an answer."""
+        busy = [node for i, node in enumerate(self.owners) if i == 0 or node != self.owners[i - 1]]
+        return len(set(busy)) == len(busy)
 
     def intervals(self) -> Intervals:
         """The same as intervals, if each node's tasks are consecutive; idle nodes get empty intervals at the end."""
@@ -312,8 +319,20 @@ def members(current: Assignment, count: int, stay: Sequence[int] = ()) -> tuple[
     return tuple(chosen)
 
 
+def real(value: object) -> float:
+    """A finite number as a float, or -inf: nothing that is asked for is that."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return -math.inf
+    return number if math.isfinite(number) and not isinstance(value, str | bytes) else -math.inf
+
+
 def _amounts(what: str, values: ArrayLike) -> Array:
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except (TypeError, ValueError):
+        raise BadRequest(f"{what} are a list with one number for each task") from None
     if array.ndim != 1 or len(array) == 0:
         raise BadRequest(f"{what} are a list with one number for each task, and at least one task")
     if array.dtype.kind not in "iuf":
@@ -325,7 +344,7 @@ def _amounts(what: str, values: ArrayLike) -> Array:
     return array
 
 
-def _integers(what: str, values: Iterable[int]) -> tuple[int, ...]:
+def integers(what: str, values: Iterable[int]) -> tuple[int, ...]:
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
@@ -335,8 +354,8 @@ def _integers(what: str, values: Iterable[int]) -> tuple[int, ...]:
 def _check_nodes(nodes: tuple[int, ...]) -> None:
     if not nodes:
         raise BadRequest("an assignment needs at least one node")
-    if len(set(nodes)) < len(nodes) or min(nodes) < 0:
-        raise BadRequest(f"nodes are different numbers, zero or more, and {list(nodes)} are not")
+    if len(set(nodes)) < len(nodes) or min(nodes) < 0 or max(nodes) >= 2**63:
+        raise BadRequest(f"nodes are different numbers, zero or more and below 2^63, and {list(nodes)} are not")
 
 
 def _number(value: Any) -> int | float:

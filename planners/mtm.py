@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.errors import BadRequest
+from planners.errors import BadRequest, NotInTables
 from planners.feasibility import check_feasible
 from planners.matching import first_best, match
 from planners.model import Intervals, Limits, Plan, Tasks
@@ -109,7 +109,7 @@ def _balanced(rows: NDArray[np.int16], tasks: Tasks, limits: Limits) -> NDArray[
 
 def _nothing_balanced(tasks: Tasks, limits: Limits) -> Exception:
     check_feasible(tasks, limits)  # if nothing at all is balanced, this says which tau would do
-    return BadRequest(
+    return NotInTables(
         f"none of the tables' partitionings for {limits.nodes} nodes is balanced within tau = {limits.tau:g} under "
         "these loads, which are not those the tables were made for: plan this step with ssm, or make the tables anew"
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dataflow.compiled.kernel import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,7 +49,7 @@ def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[F
     return np.split(costs, starts[1:-1])
 
 
-@njit(cache=True)
+@kernel()
 def _settle(
     which: Ints, row: Ints, direct: Floats, targets: Ints, weights: Floats, costs: Floats, rounds: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planners import decoding
 from planners.errors import BadRequest
 from planners.feasibility import check_feasible
 from planners.grids import Grid, coarse
-from planners.model import Limits, Tasks
+from planners.model import Limits, Tasks, real
 from planners.partitionings import MOST_TASKS, Partitionings, check_count
 from planners.transitions import Transitions
 
@@ -38,7 +39,7 @@ class Problem:
     grid: Grid | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.gamma < 1 or math.isnan(self.gamma):
+        if not 0 <= real(self.gamma) < 1:
             raise BadRequest(f"gamma is zero or more and below one, not {self.gamma!r}")
         if len(self.tasks) > MOST_TASKS:
             raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit: merge bins first")
@@ -93,14 +94,14 @@ class Problem:
         }
 
     @classmethod
-    def of(cls, parameters: dict[str, Any]) -> Problem:
-        """The problem of these parameters."""
+    def of(cls, parameters: Mapping[str, object]) -> Problem:
+        """The problem of these parameters; BadRequest says what is wrong with them."""
         return cls(
-            Tasks(parameters["sizes"], parameters["loads"]),
-            Transitions(parameters["node_counts"], parameters["transitions"]),
-            parameters["tau"],
-            parameters["gamma"],
-            None if parameters["grid"] is None else Grid(parameters["grid"]),
+            Tasks(decoding.numbers(parameters, "sizes"), decoding.numbers(parameters, "loads")),
+            Transitions(decoding.wholes(parameters, "node_counts"), decoding.rows(parameters, "transitions")),
+            decoding.number(parameters, "tau"),
+            decoding.number(parameters, "gamma"),
+            None if decoding.member(parameters, "grid") is None else Grid(decoding.wholes(parameters, "grid")),
         )
 
     @cached_property

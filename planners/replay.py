@@ -8,15 +8,19 @@ from where bins were in it.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from planners import decoding
+from planners.baselines import redist, storm
 from planners.errors import BadRequest
 from planners.loop import Loop
-from planners.observation import Ints, Observation, by_bins, by_intervals
+from planners.model import Plan
+from planners.observation import TABLE, Ints, Observation, by_bins, by_intervals
 from planners.rebalance import llfd, min_mig, min_table, mixed, mixed_bf, readj
 
 PLANNERS: dict[str, Callable[..., Any]] = {
@@ -27,7 +31,11 @@ PLANNERS: dict[str, Callable[..., Any]] = {
     "mixed-bf": mixed_bf,
     "readj": readj,
 }
+OTHERWISE: dict[str, Callable[..., Plan]] = {"storm": storm, "redist": redist}
 COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
+ADVICE = "it cannot be read as a log of statistics, as megaphone.statistics.as_columns gives, in .json or .parquet"
+MOST_BINS = 1 << 20  # as many as an operator may have
+MOST_WORKERS = 1 << 16
 
 
 def add_command(commands: Any) -> None:
@@ -40,6 +48,10 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--workers", type=int, help="how many there are (as many as the log names)")
     parser.add_argument("--cost", choices=["records", "cost"], default="records", help="what a bin's load is")
     parser.add_argument("--capacity", type=float, help="load of a worker per interval: then workers come and go")
+    parser.add_argument(
+        "--otherwise", choices=OTHERWISE, help="with --capacity: who plans what ssm refuses, such as scattered bins"
+    )
+    parser.add_argument("--table", type=int, default=TABLE, help=f"most entries of the routing table ({TABLE:,})")
     parser.add_argument("--patience", type=int, default=2, help="for how many intervals something must be wrong")
     parser.add_argument("--cool-down", type=int, default=1, help="intervals without another migration after one")
     parser.set_defaults(run=replay)
@@ -61,37 +73,55 @@ def replay(options: argparse.Namespace) -> int:
 
 def _loop(options: argparse.Namespace) -> Loop:
     if options.capacity is None:
-        planner = by_bins(PLANNERS[options.planner], options.theta)
+        planner = by_bins(PLANNERS[options.planner], options.theta, options.table)
     else:
-        planner = by_intervals(tau=options.theta, capacity=options.capacity)
+        otherwise = None if options.otherwise is None else OTHERWISE[options.otherwise]
+        planner = by_intervals(tau=options.theta, capacity=options.capacity, otherwise=otherwise)
     return Loop(planner, patience=options.patience, cool_down=options.cool_down)
 
 
 def read_log(path: str) -> dict[str, Ints]:
     """The columns of a log; BadRequest says what is wrong with it."""
-    try:
-        if path.endswith(".parquet"):
-            import pyarrow.parquet
+    found = _from_parquet(path) if path.endswith(".parquet") else _from_json(path)
+    with decoding.naming(path, ADVICE):
+        if len({len(column) for column in found.values()}) > 1:
+            raise BadRequest(f"it needs the columns {', '.join(COLUMNS)}, of one length")
+        if not len(found["bin"]):
+            raise BadRequest("it has no intervals")
+        for name, values in found.items():
+            if name in COLUMNS[:3] and values.dtype.kind not in "iu":
+                raise BadRequest("interval, worker and bin are whole numbers")
+            if values.dtype.kind not in "iuf" or not (np.isfinite(values) & (values >= 0)).all():
+                raise BadRequest(f"{name} must be finite and not negative")
+        for name, most in (("bin", MOST_BINS), ("worker", MOST_WORKERS)):
+            if found[name].max() >= most:
+                raise BadRequest(f"there is no {name} {found[name].max()}: they are below {most:,}")
+    return found
 
-            table = pyarrow.parquet.read_table(path)
-            found = {name: table[name].to_numpy() for name in table.column_names}
-        else:
-            with open(path, encoding="utf-8") as file:
-                found = {name: np.asarray(values) for name, values in json.load(file).items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise BadRequest(f"{path} cannot be read as a log of statistics: {error}") from None
-    missing = [name for name in COLUMNS if name not in found]
-    if missing or len({len(found[name]) for name in COLUMNS}) > 1:
-        raise BadRequest(f"{path} needs the columns {', '.join(COLUMNS)}, of one length; missing: {missing or 'none'}")
-    if any(found[name].dtype.kind not in "iu" and len(found[name]) for name in COLUMNS[:3]):
-        raise BadRequest(f"{path}: interval, worker and bin are whole numbers")
-    if not len(found["bin"]):
-        raise BadRequest(f"{path} has no intervals")
-    for name in COLUMNS:
-        values = found[name]
-        if values.dtype.kind not in "iuf" or not (np.isfinite(values) & (values >= 0)).all():
-            raise BadRequest(f"{path}: {name} must be finite and not negative")
-    return {name: np.asarray(found[name]) for name in COLUMNS}
+
+def _from_parquet(path: str) -> dict[str, Ints]:
+    with decoding.parquet(path, ADVICE):
+        table = pq.ParquetFile(path, page_checksum_verification=True).read()
+        table.validate(full=True)
+    with decoding.naming(path, ADVICE):
+        if missing := [name for name in COLUMNS if table.column_names.count(name) != 1]:
+            raise BadRequest(f"it needs the columns {', '.join(COLUMNS)}, each once; missing: {', '.join(missing)}")
+        for name in COLUMNS:
+            kind = table[name].type
+            if table[name].null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                raise BadRequest(f"the column {name} has empty places, or no numbers but {kind}")
+    return {name: table[name].to_numpy() for name in COLUMNS}
+
+
+def _from_json(path: str) -> dict[str, Ints]:
+    try:
+        found = decoding.read_object(path, ADVICE)
+    except FileNotFoundError as error:
+        raise BadRequest(f"{path} cannot be read as a log of statistics: {error.strerror}") from None
+    with decoding.naming(path, ADVICE):
+        if missing := [name for name in COLUMNS if name not in found]:
+            raise BadRequest(f"it needs the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
+        return {name: np.array(decoding.numbers(found, name)) for name in COLUMNS}
 
 
 def observations(columns: dict[str, Ints], workers: int | None, cost: str) -> Iterator[Observation]:

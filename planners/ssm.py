@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from planners import ssm_kernel
 from planners.errors import BadRequest
 from planners.feasibility import check_feasible
-from planners.model import Array, Intervals, Limits, Plan, Tasks, members, prefix
+from planners.model import Array, Assignment, Intervals, Limits, Plan, Tasks, members, prefix
 
 
 def ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> Plan:
@@ -38,9 +38,10 @@ def ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, t
     return Plan.between("ssm", current, assign(current, cuts.tolist(), owners), tasks, limits.tau)
 
 
-def request(current: Intervals, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> tuple[Tasks, Limits]:
+def request(current: Assignment, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> tuple[Tasks, Limits]:
     """What every interval planner is asked, checked."""
     if not isinstance(current, Intervals):
+        current.intervals()  # if tasks are scattered, this says whose, and what to do
         raise BadRequest("an interval planner starts from Intervals; a BinMap of consecutive tasks has .intervals()")
     tasks = Tasks(sizes, loads)
     if len(tasks) != current.tasks:

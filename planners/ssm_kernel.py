@@ -21,14 +21,15 @@ intervals to cover, and after it enough left.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dataflow.compiled.kernel import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel()
 def window_starts(loads: Floats, limit: float) -> Ints:
     """By x, the least p for which the tasks of [p, x) are within the limit. `loads` are prefix sums."""
     starts = np.zeros(len(loads), np.int64)
@@ -40,7 +41,7 @@ def window_starts(loads: Floats, limit: float) -> Ints:
     return starts
 
 
-@njit(cache=True)
+@kernel()
 def levels(starts: Ints, nodes: int) -> tuple[Ints, Ints]:
     """By k, the positions that k intervals can cover up to, and from which the other nodes - k can cover the rest."""
     m = len(starts) - 1
@@ -55,7 +56,7 @@ def levels(starts: Ints, nodes: int) -> tuple[Ints, Ints]:
     return first, last
 
 
-@njit(cache=True)
+@kernel()
 def _link(values: Floats, low: int, high: int) -> Ints:
     """By position of [low, high], the next one whose value is no less, or high + 1."""
     following = np.empty(len(values) + 1, np.int64)
@@ -67,7 +68,7 @@ def _link(values: Floats, low: int, high: int) -> Ints:
     return following
 
 
-@njit(cache=True)
+@kernel()
 def _slide(following: Ints, place: int, low: int, high: int) -> int:
     """Where the maximum of [low, high] is, given where it was for a window that began and ended no later.
 
@@ -80,7 +81,7 @@ def _slide(following: Ints, place: int, low: int, high: int) -> int:
     return place
 
 
-@njit(cache=True)
+@kernel()
 def _add_free(best: Floats, into: Floats, starts: Ints, low: int, high: int, bottom: int, top: int) -> None:
     """An interval that keeps nothing, possibly empty: it may begin at the best position of its window."""
     links = _link(best, bottom, top)
@@ -90,7 +91,7 @@ def _add_free(best: Floats, into: Floats, starts: Ints, low: int, high: int, bot
         into[x] = best[place]
 
 
-@njit(cache=True)
+@kernel()
 def _add_open(
     best: Floats, opened: Floats, into: Floats, starts: Ints, cuts: Ints, low: int, high: int, bottom: int, top: int
 ) -> None:
@@ -109,7 +110,7 @@ def _add_open(
                 into[x] = max(into[x], opened[inner])
 
 
-@njit(cache=True)
+@kernel()
 def _add_kept(
     best: Floats,
     opened: Floats,
@@ -147,7 +148,7 @@ def _add_kept(
                 into_open[x] = max(into_open[x], value)
 
 
-@njit(cache=True)
+@kernel()
 def solve(sizes: Floats, starts: Ints, cuts: Ints, nodes: int) -> tuple[Floats, Floats]:
     """The tables of greatest gains, `best` and `open`, by the number of intervals and by position.
 
@@ -165,7 +166,7 @@ def solve(sizes: Floats, starts: Ints, cuts: Ints, nodes: int) -> tuple[Floats, 
     return best, opened
 
 
-@njit(cache=True)
+@kernel()
 def trace(best: Floats, opened: Floats, sizes: Floats, starts: Ints, cuts: Ints) -> tuple[Ints, Ints]:
     """The cuts that earn the greatest gain, and by interval the old one that it keeps state of, or -1.
 
@@ -186,7 +187,7 @@ def trace(best: Floats, opened: Floats, sizes: Floats, starts: Ints, cuts: Ints)
     return new, keeps
 
 
-@njit(cache=True)
+@kernel()
 def _predecessor(
     best: Floats, opened: Floats, sizes: Floats, starts: Ints, cuts: Ints, k: int, x: int, y: int, only_open: bool
 ) -> tuple[int, int, bool]:

@@ -1,30 +1,32 @@
 """Tables of projected costs: where the offline half leaves its results and `mtm_aware` finds them.
 
-A folder: `parameters.json` (what was asked, and how exact the answer is) and `costs/nodes=N/*.parquet` with a row for
-each balanced partitioning for N nodes: `cuts` (n + 1 of them, idle nodes at the end) and `cost`. Each file is in the
-order of costs, in small row groups. Files are memory-mapped, and a row group is read when a search comes to it; the
-cheap ones come first, so that most are never touched.
+A folder: `parameters.json` (what was asked, how exact the answer is, and how to tell that all of it is whole) and
+`costs/nodes=N/*.parquet` with a row for each balanced partitioning for N nodes: `cuts` (n + 1 of them, idle nodes at
+the end) and `cost`. Each file is in the order of costs, in small row groups. Files are memory-mapped, and a row group
+is read when a search comes to it; the cheap ones come first, so that most are never touched. What is damaged is a
+BadRequest, when it is opened or when it is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from planners import decoding, table_files
 from planners.errors import BadRequest
 from planners.partitionings import Cuts
 from planners.problem import Problem
 from planners.projected import Projected
+from planners.table_files import ADVICE, Seal, arrow
 
-FORMAT = 1
+FORMAT = 2
 ROW_GROUP = 16_384
 
 
@@ -55,12 +57,14 @@ class Tables:
         """The tables in a folder, memory-mapped. O(row groups): it reads where they are, not what is in them."""
         folder = Path(folder)
         parameters = read_parameters(folder)
-        problem = Problem.of(parameters["problem"])
-        rows = {nodes: list(_row_groups(folder, nodes)) for nodes in problem.counts}
-        for nodes, groups in rows.items():
-            if not groups:
-                raise BadRequest(f"{folder} has no table for {nodes} nodes: it is incomplete, make it anew")
-        return cls(problem, parameters["error"], rows)
+        with decoding.naming(folder / "parameters.json", ADVICE):
+            problem = Problem.of(decoding.mapping(parameters, "problem"))
+            error = float(decoding.number(parameters, "error"))
+            counts = decoding.mapping(parameters, "partitionings")
+            promised = {nodes: decoding.whole(counts, str(nodes)) for nodes in problem.counts}
+            seals = _seals(parameters)
+        rows = {nodes: _rows(folder, nodes, seals, problem, promised[nodes]) for nodes in problem.counts}
+        return cls(problem, error, rows)
 
     def rows(self, nodes: int) -> list[Rows]:
         """The partitionings for so many nodes, in groups, by the least cost in each."""
@@ -85,51 +89,59 @@ class Tables:
 def write(folder: str | Path, projected: Projected) -> None:
     """Writes tables that are in memory. The parameters come last: a folder without them is no table."""
     folder = Path(folder)
+    seals: dict[str, Seal] = {}
     for nodes in projected.problem.counts:
         cuts, costs = _in_memory(projected, nodes).read()
         target = folder / "costs" / f"nodes={nodes}"
         target.mkdir(parents=True, exist_ok=True)
-        pq.write_table(arrow(cuts, costs), target / "part-0.parquet", row_group_size=ROW_GROUP)
-    (folder / "parameters.json").write_text(
-        json.dumps(parameters_of(projected.problem, projected.error, projected.iterations))
-    )
+        table_files.write(target / "part-0.parquet", arrow(cuts, costs), ROW_GROUP)
+        seals[f"nodes={nodes}/part-0.parquet"] = table_files.seal_of(target / "part-0.parquet")
+    parameters = parameters_of(projected.problem, projected.error, projected.iterations, seals)
+    (folder / "parameters.json").write_text(json.dumps(parameters))
 
 
-def arrow(cuts: Cuts, costs: NDArray[np.float64]) -> pa.Table:
-    """Rows as they are stored. Never unsigned: Spark would read decimals."""
-    offsets = np.arange(len(cuts) + 1, dtype=np.int32) * cuts.shape[1]
-    lists = pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cuts).ravel()))
-    return pa.table({"cuts": lists, "cost": pa.array(costs)})
-
-
-def parameters_of(problem: Problem, error: float, iterations: int) -> dict[str, Any]:
-    """What stands beside a table."""
+def parameters_of(problem: Problem, error: float, iterations: int, seals: Mapping[str, Seal]) -> dict[str, Any]:
+    """What stands beside a table, whose files have these seals (by name, under `costs`)."""
     grid = problem.grid
     grid_error = 0.0 if grid is None else grid.cost_error(problem.tasks, max(problem.counts), problem.gamma)
-    return {
+    parameters = {
         "format": FORMAT,
         "problem": problem.parameters(),
-        "partitionings": {nodes: problem.partitionings(nodes).count for nodes in problem.counts},
+        "partitionings": {str(nodes): problem.partitionings(nodes).count for nodes in problem.counts},
         "error": error,
         "grid_error": grid_error,
         "iterations": iterations,
+        "files": {name: sealed.as_json() for name, sealed in seals.items()},
     }
+    return parameters | {"checksum": checksum(parameters)}
 
 
-def read_parameters(folder: Path) -> dict[str, Any]:
-    """The parameters beside a table."""
+def checksum(parameters: Mapping[str, object]) -> str:
+    """Of all the others, whatever their order and the spaces between them."""
+    others = {name: value for name, value in parameters.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
+
+
+def read_parameters(folder: Path) -> dict[str, object]:
+    """The parameters beside a table, known to be those that were written."""
+    path = folder / "parameters.json"
     try:
-        parameters = json.loads((folder / "parameters.json").read_text())
+        parameters = decoding.read_object(path, ADVICE)
     except FileNotFoundError:
         raise BadRequest(
             f"there are no tables in {folder}: no parameters.json. `python -m planners.spark run` writes it, when "
             "all else is done; tables on another file system are copied here first"
         ) from None
-    except json.JSONDecodeError as error:
-        raise BadRequest(f"{folder}/parameters.json is not JSON ({error}): make the tables anew") from None
-    if not isinstance(parameters, dict) or parameters.get("format") != FORMAT:
+    if type(parameters.get("format")) is not int or parameters["format"] != FORMAT:
         raise BadRequest(f"the tables in {folder} are of another format than {FORMAT}: make them anew")
-    return dict(parameters)
+    if parameters.get("checksum") != checksum(parameters):
+        raise BadRequest(f"{path} is not as it was written (its checksum is another): {ADVICE}")
+    return parameters
+
+
+def _seals(parameters: Mapping[str, object]) -> dict[str, Seal]:
+    files = decoding.mapping(parameters, "files")
+    return {name: Seal.of_json(decoding.mapping(files, name)) for name in files}
 
 
 def _in_memory(projected: Projected, nodes: int) -> Rows:
@@ -147,24 +159,25 @@ def _in_order(cuts: Cuts, costs: NDArray[np.float64]) -> tuple[Cuts, NDArray[np.
     return np.ascontiguousarray(cuts[order]), costs[order]
 
 
-def _row_groups(folder: Path, nodes: int) -> Iterator[Rows]:
-    for path in sorted((folder / "costs" / f"nodes={nodes}").glob("*.parquet")):
-        file = pq.ParquetFile(path, memory_map=True)
-        if not {"cuts", "cost"} <= set(file.schema_arrow.names):
-            raise BadRequest(f"{path} is not a table of projected costs: it has the columns {file.schema_arrow.names}")
-        leaf = next(i for i in range(len(file.schema)) if file.schema.column(i).path == "cost")
-        for group in range(file.num_row_groups):
-            statistics = file.metadata.row_group(group).column(leaf).statistics
-            known = statistics is not None and statistics.has_min_max
-            yield Rows(float(statistics.min) if known else 0.0, _reader(file, group, nodes))  # no cost is below zero
+def _rows(folder: Path, nodes: int, seals: Mapping[str, Seal], problem: Problem, promised: int) -> list[Rows]:
+    """The row groups for a node count: of all files that were written, and no other."""
+    place = f"nodes={nodes}"
+    expected = {name for name in seals if name.rpartition("/")[0] == place}
+    there = {f"{place}/{path.name}" for path in (folder / "costs" / place).glob("*.parquet")}
+    if not there:
+        raise BadRequest(f"{folder} has no table for {nodes} nodes: it is incomplete, copy or make it anew")
+    if there != expected:
+        raise BadRequest(f"{folder}/costs has other files than were written, {_few(there ^ expected)}: {ADVICE}")
+    groups = [
+        group
+        for name in sorted(expected)
+        for group in table_files.groups(folder / "costs" / name, seals[name], nodes, len(problem.tasks))
+    ]
+    if sum(group.rows for group in groups) != promised or not promised:
+        raise BadRequest(f"{folder} has other than {promised:,} partitionings for {nodes} nodes: {ADVICE}")
+    return [Rows(group.least, lambda group=group: _in_order(*group.read())) for group in groups]  # type: ignore[misc]
 
 
-def _reader(
-    file: pq.ParquetFile, group: int, nodes: int
-) -> Callable[[], tuple[Cuts, NDArray[np.float64]]]:
-    def read() -> tuple[Cuts, NDArray[np.float64]]:
-        table = file.read_row_group(group, columns=["cuts", "cost"])
-        cuts = table["cuts"].combine_chunks().flatten().to_numpy().astype(np.int16, copy=False)
-        return _in_order(cuts.reshape(-1, nodes + 1), table["cost"].to_numpy())
-
-    return read
+def _few(names: Iterable[str]) -> str:
+    first = sorted(names)
+    return ", ".join(first[:3]) + (" ..." if len(first) > 3 else "")

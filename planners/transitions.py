@@ -6,7 +6,6 @@ does either, changes only unless told: staying costs nothing and is not a migrat
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest
+from planners.model import integers
 
 EXACT = 1e-9  # rows sum to one within this
 
@@ -32,7 +32,7 @@ class Transitions:
     matrix: NDArray[np.float64]
 
     def __init__(self, counts: Iterable[int], matrix: ArrayLike) -> None:
-        checked, array = _node_counts(counts), np.array(matrix, np.float64)
+        checked, array = _node_counts(counts), _array(matrix)
         if array.shape != (len(checked), len(checked)):
             raise BadRequest(
                 f"{len(checked)} node counts need a matrix of {len(checked)} rows and columns, not {array.shape}"
@@ -108,8 +108,15 @@ def from_counts(seen: Mapping[tuple[int, int], int], counts: Iterable[int], stay
     return Transitions(order, matrix)
 
 
+def _array(matrix: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.array(matrix, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise BadRequest("a matrix has rows of numbers, all of one length") from None
+
+
 def _node_counts(counts: Iterable[int]) -> tuple[int, ...]:
-    checked = tuple(operator.index(count) for count in counts)
+    checked = integers("node counts", counts)
     if not checked or checked[0] < 1 or any(b <= a for a, b in pairwise(checked)):
         raise BadRequest(f"node counts are whole numbers, one or more, in ascending order; {list(checked)} are not")
     return checked

@@ -1,4 +1,5 @@
-"""Random cases until time is up: `python -m tests.soak --seconds 300`. Prints the seed of whatever fails, and stops."""
+"""Random cases until time is up, `python -m tests.soak --seconds 300`, or so many of each kind, `--cases 10000`. Prints
+the seed of whatever fails, and stops."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ import time
 import traceback
 from collections import Counter
 
-from tests.comm import fuzz
+from tests.comm import fuzz as frames
+from tests.comm import hostile
+from tests.fuzz import running as random_programs
+from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
 from tests.programs import cases as programs
@@ -19,17 +23,22 @@ from tests.progress import simulation as protocol
 KINDS = {
     "protocol": protocol.run_case,
     "program": programs.run_case,
+    "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,
-    "frames": fuzz.run_case,
+    "frames": frames.run_case,
+    "hostile": hostile.run_case,
+    "signals": signals.run_case,
 }
-ROUND = {"protocol": 2, "program": 1, "migration": 2, "query": 1, "frames": 500}  # cases per round: many frames
+# Cases per round: one, but many frames.
+ROUND = {"protocol": 2, "migration": 2, "random program": 2, "frames": 500, "hostile": 20}
 
 
 def main() -> int:
     """Rounds of all kinds of cases, each with a fresh seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0, help="how long to go on (default: 300)")
+    parser.add_argument("--cases", type=int, help="so many cases of each kind, however long that takes")
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which cases (default: all)")
     parser.add_argument("--seed", type=int, help="run this one seed of --kind only, to replay a failure")
     options = parser.parse_args()
@@ -38,17 +47,20 @@ def main() -> int:
         for kind in kinds:
             KINDS[kind](options.seed)
         return 0
-    return soak(kinds, options.seconds)
+    return soak(kinds, options.seconds, options.cases)
 
 
-def soak(kinds: list[str], seconds: float) -> int:
-    """Runs cases until the time is up; 1 if one of them failed."""
+def soak(kinds: list[str], seconds: float, cases: int | None = None) -> int:
+    """Runs cases until the time is up or, if their number is given, until there were so many of each kind; 1 if one of
+    them failed."""
     seeds = itertools.count(random.SystemRandom().randrange(1 << 48))
     deadline, report = time.monotonic() + seconds, time.monotonic() + 30
     done: Counter[str] = Counter()
-    while time.monotonic() < deadline:
+    while any(done[kind] < cases for kind in kinds) if cases is not None else time.monotonic() < deadline:
         for kind in kinds:
-            for seed in itertools.islice(seeds, ROUND[kind]):
+            most = ROUND.get(kind, 1)
+            count = most if cases is None else min(most, cases - done[kind])
+            for seed in itertools.islice(seeds, count):
                 if not passes(kind, seed):
                     return 1
                 done[kind] += 1
@@ -65,7 +77,7 @@ def passes(kind: str, seed: int) -> bool:
         KINDS[kind](seed)
     except Exception:
         traceback.print_exc()
-        print(f"{kind} failed with seed {seed}; replay: python -m tests.soak --kind {kind} --seed {seed}")
+        print(f"{kind} failed with seed {seed}; replay: python -m tests.soak --kind {kind!r} --seed {seed}")
         return False
     return True
 

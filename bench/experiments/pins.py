@@ -17,7 +17,7 @@ from bench.run import Run
 from bench.timing import best_of
 from dataflow.columns import Columns
 from dataflow.columns.hashing import Owners, route_apart, route_hashed
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.scatter import split
 from megaphone.apart import mark
 from megaphone.heavy import HeavyKeys
@@ -46,7 +46,7 @@ def pins(run: Run) -> None:
             table = WordOverrides(np.arange(count, dtype=np.uint64), rng.integers(0, PEERS, count))
             pinned = each(partial(_pinned, owners, table))
             run.report(f"z = {z}: {count:,} pinned keys, the heaviest", pinned, "ns/record", baseline=plain)
-        store = Keyed("count", [Side("key", "value", fold)], None, BINS, None)
+        store = FoldStore("count", [Side("key", "value", fold)], None, BINS, None)
         folding = each(partial(_fold, store))
         run.report(f"z = {z}: folding a record, without watching", folding, "ns/record")
         heavy = HeavyKeys(["key"])
@@ -66,7 +66,7 @@ def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list
         run.report(f"z = {z}: rows, {count:,} pinned keys, the heaviest", pinned, "ns/record", baseline=plain)
     heavy = HeavyRows([int])
     placed = [[(0, key) for key in batch] for batch in batches]
-    watching = _nanoseconds(rounds, placed, partial(heavy.watch, 0))
+    watching = _nanoseconds(rounds, placed, lambda batch: heavy.watch([[batch]]))
     run.report(f"z = {z}: rows, watching for heavy keys, against routing", watching, "ns/record", baseline=plain)
 
 
@@ -78,7 +78,7 @@ def _nanoseconds(rounds: int, batches: Sequence[Any], body: Callable[[Any], obje
     return best_of(rounds, all_of_them) / (BATCH * len(batches)) * 1e9
 
 
-def _fold(store: Keyed, batch: Columns) -> None:
+def _fold(store: FoldStore, batch: Columns) -> None:
     store.run(0, [[batch]])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from dataflow.channels.hashing import stable_hash
+from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
 
 Batch: TypeAlias = Any
@@ -50,6 +51,8 @@ class Exchange(Pact):
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         key = self.key
+        if isinstance(batch, Columns):  # a row is a tuple to the key, and stays a row of columns
+            return batch.divide([stable_hash(key(record)) % peers for record in batch], peers)
         parts: list[list[Any]] = [[] for _ in range(peers)]
         appends = [part.append for part in parts]
         for record in batch:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dataflow.antichain import Antichain
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.pact import Batch, Pact
+from dataflow.columns import Columns
+from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, NoTimeFollows
 from dataflow.order import Time
 
@@ -25,6 +27,14 @@ class Channel(Protocol):
     def prepare(self, batch: Batch) -> Any: ...
 
     def push(self, time: Time, prepared: Any) -> None: ...
+
+
+def _as_batch(batch: Batch, label: str) -> Batch:
+    """Columns where a mapping or a frame was given: to iterate over these gives their names, and not records."""
+    if isinstance(batch, str | bytes):
+        raise TypeError(f"{label} must give a list of records, not {batch!r}: write give(capability, [record])")
+    columns = as_columns(batch)
+    return batch if columns is None else columns
 
 
 class InputPort:
@@ -128,6 +138,8 @@ class OutputPort:
                     "keep a capability for the earlier time for as long as it is needed"
                 )
             time = at
+        if type(batch) is not list and type(batch) is not Columns:
+            batch = _as_batch(batch, self.operator.label)
         try:
             size = len(batch)
         except TypeError:

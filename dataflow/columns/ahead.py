@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dataflow.columns.batch import Array
+from dataflow.compiled.kernel import kernel
 
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
 LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
@@ -75,7 +76,7 @@ def _usleep(typingctx: Any, microseconds: Any) -> Any:
 _sleep: Any = intrinsic(_usleep)
 
 
-@njit("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean)", nogil=True, cache=True)
+@kernel("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean)", nogil=True)
 def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: Any, own: Any, once: Any) -> None:
     """Keeps pages ready beyond the `given[0]` units that are given out, until it is told to stop; or does so `once`."""
     while _read(own, STOP) == 0:

@@ -6,10 +6,13 @@ Arrow is imported when it is first needed: programs without strings do not wait 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
+
+from dataflow.columns.instants import finest, to_kind
+from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
 _ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
@@ -49,6 +52,9 @@ def to_column(name: Any, values: Any) -> Any:
         return _from_numpy(name, values)
     if _is_pandas(values) and isinstance(values.dtype, np.dtype) and values.dtype.kind in _KINDS:
         return values.to_numpy()
+    if _is_pandas(values) and hasattr(values.dtype, "tz"):  # not by way of Arrow, where not-a-time is a missing value
+        zone = _pyarrow().array(values[:0]).type.tz
+        return with_zone(getattr(values, "dt", values).tz_convert(None).to_numpy(), checked_zone(zone))
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return _from_arrow(name, values)
     if hasattr(values, "__array__"):
@@ -61,9 +67,13 @@ def to_column(name: Any, values: Any) -> Any:
 def _from_list(name: Any, values: Sequence[Any]) -> Any:
     if not values:
         return np.empty(0, np.float64)
+    if any(value is np.ma.masked for value in values):
+        raise TypeError(f"column {name!r} has masked values, and a column has none: fill them in, or leave them out")
     pa = _pyarrow() if isinstance(values[0], _ARROWS) or any(value is None for value in values) else None
+    if pa is not None:
+        _require_one_kind_of_moment(name, values)
     try:
-        array = np.asarray(values) if pa is None else pa.array(values)
+        array = np.asarray(values) if pa is None else pa.array(values, _finer_than_python(pa, values))
     except ValueError as error:  # Arrow's errors are ValueErrors or TypeErrors, numpy's ValueErrors
         raise ValueError(f"column {name!r} cannot be made from such a list: {error}") from error
     except TypeError as error:
@@ -79,13 +89,60 @@ def _from_list(name: Any, values: Sequence[Any]) -> Any:
     return _from_numpy(name, array)
 
 
+def _require_one_kind_of_moment(name: Any, values: Sequence[Any]) -> None:
+    """TypeError where Arrow would cut moments off to dates, or take those without a time zone for ones in UTC."""
+    kinds = {
+        (isinstance(value, datetime), isinstance(value, datetime) and value.tzinfo is not None)
+        for value in values
+        if isinstance(value, date)
+    }
+    if len(kinds) > 1:
+        names = {(False, False): "dates", (True, False): "datetimes without a time zone", (True, True): "with one"}
+        found = " and ".join(names[kind] for kind in sorted(kinds))
+        raise TypeError(f"column {name!r} has {found}: a column holds values of one type")
+
+
+def _finer_than_python(pa: Any, values: Sequence[Any]) -> Any:
+    """Arrow's type for pandas' moments and spans, which have nanoseconds; it would make Python's microseconds of
+    them."""
+    first = next((value for value in values if value is not None), None)
+    if not any(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values):
+        return None
+    return pa.duration("ns") if isinstance(first, timedelta) else pa.timestamp("ns", pa.scalar(first).type.tz)
+
+
 def _from_numpy(name: Any, values: Any) -> Any:
+    values = _plain_array(name, values)
     if values.dtype.kind in _KINDS:
         return values
     if values.dtype.kind in "UTS" or (values.dtype.hasobject and all(isinstance(v, str | None) for v in values)):
         pa = _pyarrow()
         return pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
     return _refuse(name, values.dtype)
+
+
+def _plain_array(name: Any, values: Any) -> Any:
+    """The array itself, where it is of a class that says no more than that; what a mask hides must not be counted."""
+    if type(values) is np.ndarray:
+        return values
+    if type(values) is Zoned:
+        return values if zone_of(values) is not None else plain(values)
+    if isinstance(values, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(values).sum())
+        if masked:
+            raise TypeError(
+                f"column {name!r} has {masked} masked values, and a column has none: fill them in "
+                "(`array.filled(...)`), or leave those rows out, first"
+            )
+        return values.data
+    if isinstance(values, Zoned):
+        return values if zone_of(values) is not None else plain(values)
+    if type(values) is np.memmap:
+        return values.view(np.ndarray)
+    raise TypeError(
+        f"column {name!r} is a {type(values).__module__}.{type(values).__qualname__}, and what that adds to an array "
+        "would be lost: give `numpy.asarray(array)`"
+    )
 
 
 def _from_arrow(name: Any, values: Any) -> Any:
@@ -111,7 +168,10 @@ def _from_arrow(name: Any, values: Any) -> Any:
             "fill them in, or leave those rows out, first"
         )
     numbers = array.to_numpy(zero_copy_only=False)
-    return numbers.astype("M8[D]") if types.is_date(kind) else numbers
+    if types.is_date(kind):
+        return to_kind(numbers, np.dtype("M8[D]"), f"column {name!r}")
+    zoned = types.is_timestamp(kind) and kind.tz is not None
+    return with_zone(numbers, checked_zone(kind.tz)) if zoned else numbers
 
 
 def _plain(array: Any) -> Any:
@@ -127,7 +187,10 @@ def _plain(array: Any) -> Any:
 
 
 def _refuse(name: Any, kind: Any) -> Any:
-    raise TypeError(f"column {name!r} holds {kind}; a column holds numbers, booleans, dates, time spans or strings")
+    hint = ". Times of day are no column: make them time spans since midnight" if str(kind).startswith("time") else ""
+    raise TypeError(
+        f"column {name!r} holds {kind}; a column holds numbers, booleans, dates, time spans or strings{hint}"
+    )
 
 
 def to_table(columns: dict[str, Any]) -> Any:
@@ -139,8 +202,10 @@ def _to_arrow(name: str, column: Any) -> Any:
     pa = _pyarrow()
     if not isinstance(column, np.ndarray):
         return column
+    zone = zone_of(column)
+    kind = None if zone is None else pa.timestamp(np.datetime_data(column.dtype)[0], zone)
     try:
-        return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))
+        return pa.array(plain(column).astype(column.dtype.newbyteorder("="), copy=False), kind)
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"column {name!r} holds {column.dtype}, which Arrow does not know: {error}") from error
 
@@ -170,6 +235,8 @@ def join(name: str, columns: list[Any]) -> Any:
 
 
 def _join_numbers(name: str, columns: list[Any]) -> Any:
+    if any(column.dtype.kind in "mM" for column in columns):
+        return _join_times(name, columns)
     try:
         joined = np.concatenate(columns)
     except TypeError:
@@ -179,18 +246,40 @@ def _join_numbers(name: str, columns: list[Any]) -> Any:
     return joined
 
 
+def _join_times(name: str, columns: list[Any]) -> Any:
+    """Of different units all have the finest: numpy would do that as well, and wrap around."""
+    kinds = {(column.dtype.kind, zone_of(column)) for column in columns}
+    if len(kinds) > 1:
+        raise _different(name, columns)
+    try:
+        kind = finest([column.dtype for column in columns])
+    except TypeError:  # time spans of years and of days
+        raise _different(name, columns) from None
+    parts = [plain(to_kind(column, kind, f"column {name!r}")) for column in columns]
+    return with_zone(np.concatenate(parts), zone_of(columns[0]))
+
+
 def _different(name: str, columns: list[Any]) -> TypeError:
     kinds = " and ".join(dict.fromkeys(type_name(column) for column in columns))
     return TypeError(f"column {name!r} holds {kinds} in different batches: make them one type first")
 
 
 def to_list(column: Any) -> list[Any]:
-    """Plain Python values."""
-    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()  # type: ignore[no-any-return]
+    """Plain Python values; of nanoseconds, which Python has not, numpy's: `tolist` would give bare integers."""
+    if not isinstance(column, np.ndarray):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    zone = zone_of(column)
+    if zone is not None:
+        return to_datetimes(column, zone)
+    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "ns":
+        return [None if np.isnat(value) else value for value in plain(column)]
+    return column.tolist()  # type: ignore[no-any-return]
 
 
 def as_mask(mask: Any, length: int) -> Any:
     """A numpy array of booleans from a mask, which may be Arrow's."""
+    if isinstance(mask, np.ma.MaskedArray) and np.ma.is_masked(mask):
+        raise TypeError("a mask of rows has masked values itself: fill them in (`mask.filled(False)`) first")
     array = np.asarray(mask)
     if array.dtype != np.bool_ or array.shape != (length,):
         raise TypeError(f"a mask has one boolean per row, {length} here, not {array.dtype} of shape {array.shape}")
@@ -199,4 +288,7 @@ def as_mask(mask: Any, length: int) -> Any:
 
 def type_name(column: Any) -> str:
     """What a column holds."""
+    zone = zone_of(column)
+    if zone is not None:
+        return f"datetime64[{np.datetime_data(column.dtype)[0]}, {zone}]"
     return str(column.dtype if isinstance(column, np.ndarray) else column.type)

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.columns import arrow
+from dataflow.columns.zones import Zoned, zone_of
 
 Array: TypeAlias = NDArray[Any]
 Column: TypeAlias = Any
 """A numpy array of one dimension, or an Arrow array."""
 _NUMPY = {np.ndarray}
+_ARRAYS = {np.ndarray, Zoned}
 
 
 class Columns:
@@ -112,6 +114,11 @@ class Columns:
         keep = arrow.as_mask(mask, self._length)
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
+    def divide(self, numbers: Sequence[int], parts: int) -> list[Columns]:
+        """So many batches: each row is in that of its number, in order."""
+        order = np.asarray(numbers, np.int64)
+        return [self.take(np.flatnonzero(order == part)) for part in range(parts)]
+
     def select(self, names: Sequence[str]) -> Columns:
         """Only these columns, in this order."""
         return Columns.trusted({name: self[name] for name in names}, self._length)
@@ -145,9 +152,12 @@ class Columns:
         kinds = None
         for batch in batches:
             columns = batch._columns
-            if set(map(type, columns.values())) - _NUMPY:
+            others = set(map(type, columns.values())) - _NUMPY
+            if others - _ARRAYS:
                 return False
-            mine = [*columns, *(column.dtype for column in columns.values())]
+            mine: list[Any] = [*columns, *(column.dtype for column in columns.values())]
+            if others:
+                mine += map(zone_of, columns.values())
             if kinds is None:
                 kinds = mine
             elif mine != kinds:
@@ -197,6 +207,8 @@ def _column(name: Any, values: Any) -> Column:
 
 def _same(left: Column, right: Column) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        if zone_of(left) != zone_of(right):
+            return False
         both = {left.dtype.kind, right.dtype.kind}
         return bool(np.array_equal(left, right, equal_nan=both <= set("fc") or both == {"M"} or both == {"m"}))
     return arrow.to_list(left) == arrow.to_list(right)

@@ -18,18 +18,25 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.conversions import as_kind
+from dataflow.columns.hashing import as_words
+from dataflow.columns.instants import counts
 from dataflow.columns.pending import Pending
 from dataflow.columns.schema import Schema, wide
-from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, Table, make_table
+from dataflow.durations import is_moment, moment
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.with_pending import WithPending
+
+_INT64 = np.dtype(np.int64)
 
 
 class BatchNotificator:
     """Post-dates records, many at once. `due`: those that are due now, as columns `key` and the pending ones."""
 
-    def __init__(self, table: Table, pending: Pending) -> None:
+    def __init__(self, table: Table, pending: Pending, unit: str) -> None:
         self._table = table
+        self._unit = unit
         self._pending = pending
         self.now = 0
         self.due = Columns({})
@@ -41,24 +48,35 @@ class BatchNotificator:
             raise TypeError(
                 f"a post-dated record has the columns {', '.join(kinds) or '(none)'}, not {', '.join(values)}"
             )
-        words = np.ascontiguousarray(keys).astype(np.int64, copy=False).view(np.uint64)
+        words = as_words(np.asarray(keys, None if len(keys) else np.int64), "keys")
         rows = np.empty((len(words), self._pending.stride), np.uint64)
-        times = np.broadcast_to(np.asarray(time, np.int64), len(words))
+        times = np.broadcast_to(self._times(time), len(words))
         if len(words) and int(times.min()) <= self.now:
             raise ValueError(f"a record can be put off until later than {self.now}, not until {int(times.min())}")
-        rows[:, 0], rows[:, 1] = (
-            times.view(np.uint64) if times.flags.c_contiguous else times.astype(np.int64).view(np.uint64),
-            words,
-        )
+        rows[:, 0], rows[:, 1] = np.ascontiguousarray(times).view(np.uint64), words
         for i, (name, kind) in enumerate(kinds.items()):
-            rows[:, 2 + i] = np.broadcast_to(np.asarray(values[name], kind), len(words)).copy().view(np.uint64)
+            given = np.atleast_1d(np.asarray(values[name]))
+            column = as_kind(given, kind, "a post-dated record", name)
+            rows[:, 2 + i] = np.broadcast_to(column, len(words)).copy().view(np.uint64)
+        self._table.mark(words)
         self._pending.add(rows.reshape(-1), self._table.bins_of(words))
 
+    def _times(self, time: Any) -> Array:
+        """Integers, or moments, which are times in the unit that the dataflow's count."""
+        given = np.atleast_1d(np.asarray(time))
+        if is_moment(time):
+            return np.array([moment(time, self._unit)])
+        if given.dtype.kind == "M":
+            return counts(given, self._unit, "a time to notify at")
+        if given.dtype.kind not in "iub":
+            raise TypeError(f"a record is put off until an integer or a moment, not until {time!r}")
+        return as_kind(given, _INT64, "a post-dated record", "time")
 
-class KeyedBatches(WithPending):
-    """The state of an operator whose fold is a function of batches. See `Keyed` for what hosts expect."""
 
-    fires_together = takes_together = False
+class BatchStore(WithPending):
+    """The state of an operator whose fold is a function of batches."""
+
+    pending: Pending
 
     def __init__(
         self,
@@ -69,6 +87,7 @@ class KeyedBatches(WithPending):
         pending: Schema | None,
         bins: int,
         dense: Dense | None,
+        unit: str = "ns",  # that the dataflow's times count where they meet the calendar
     ) -> None:
         if not callable(fold):
             raise ConstructionError(
@@ -81,25 +100,14 @@ class KeyedBatches(WithPending):
         self.table = make_table(bins, state, dense)
         self.pending = Pending(bins, wide(pending, "pending"))
         self._fold = fold
-        self._notificator = BatchNotificator(self.table, self.pending)
+        self._notificator = BatchNotificator(self.table, self.pending, unit)
 
-    @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
-        return [self.table, self.pending]
-
-    @property
-    def least_pending(self) -> int | None:
-        """The least time to which a record was post-dated."""
-        least: int | None = self.pending.least
-        return least
-
-    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
+        self.table.mark(keys)
         due: dict[str, Array] = {"key": keys.view(np.int64), **dict(zip(self.pending.kinds, values, strict=True))}
         self._notificator.now, self._notificator.due = time, Columns.trusted(due, len(keys))
         try:

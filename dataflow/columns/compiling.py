@@ -1,30 +1,25 @@
-"""From a fold to a compiled module that is kept on disk.
+"""From a fold to compiled code.
 
-numba's disk cache looks at the file of a function and not at what the function calls, so a module is written for each
-fold: its source, the constants and functions that it uses, and the loop that drives it. The file's name is a digest of
-all that, of our kernels and of the library versions; whatever changes, changes the name. Processes that want the same
-module at the same time wait for the first to compile it.
+A module is made for each fold, in memory: its source, the constants and functions that it uses, and the loop that
+drives it. Its name is a digest of all that, of our kernels and of the library versions; whatever changes, changes the
+name. What is compiled of it is kept on disk under that name (`dataflow.compiled`): processes that want the same at the
+same time wait for the first to compile it.
 """
 
 from __future__ import annotations
 
 import ast
 import dis
-import fcntl
 import hashlib
-import importlib.util
 import inspect
+import linecache
 import math
-import os
 import re
 import sys
-import tempfile
 import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -33,24 +28,9 @@ from numba.core.errors import NumbaError, NumbaWarning
 
 from dataflow.columns import emitter, hashing, kernels
 from dataflow.columns.fold import FoldError, definition
+from dataflow.compiled.kernel import keep
 
 _CONSTANTS = (bool, int, float, str, type(None))
-
-
-def cache_directory() -> Path:
-    """Where compiled folds are kept: under XDG_CACHE_HOME or ~/.cache; a temporary place if read-only."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "megaphone-dataflow" / "folds"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        if os.access(home, os.W_OK):
-            return home
-    except OSError:
-        pass  # read-only homes are common in containers: what follows is for them
-    fallback = Path(tempfile.gettempdir()) / f"megaphone-dataflow-folds-{os.getuid()}"
-    fallback.mkdir(mode=0o700, exist_ok=True)
-    if fallback.stat().st_uid != os.getuid():
-        raise PermissionError(f"{fallback} belongs to somebody else: set XDG_CACHE_HOME to a directory of your own")
-    return fallback
 
 
 def source_of(function: Callable[..., Any]) -> tuple[str, int]:
@@ -154,7 +134,7 @@ def _literal(value: Any) -> str | None:
 
 
 class Module:
-    """A module on disk with a compiled function `_drive`."""
+    """A module with a compiled function `_drive`."""
 
     def __init__(self, function: Callable[..., Any], head: str, driver: str) -> None:
         self._function = function
@@ -164,18 +144,16 @@ class Module:
         self._end = self._start + text.count("\n")
         tail = "" if function.__name__ == "_fold" else f"_fold = {function.__name__}\n"
         source = f"{before}\n{text}\n\n{tail}\n{driver}"
-        name = f"fold_{_digest(source)}"
-        self.path = cache_directory() / f"{name}.py"
-        if not self.path.exists():
-            _write(self.path, source)
-        self._module = _load(f"_megaphone_folds.{name}", self.path)
+        self.name = f"fold_{_digest(source)}"
+        self._file = f"<megaphone-dataflow>/folds/{self.name}.py"  # there is none: nobody can change it
+        self._module = self._make(source)
 
     def compile(self, signature: tuple[Any, ...]) -> Callable[..., Any]:
         """The driver, compiled or taken from disk; FoldError names the line that cannot be compiled."""
         drive = self._module._drive
         if drive.signatures:  # another worker in this process has been here
             return drive  # type: ignore[no-any-return]
-        with _locked(self.path), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             try:
                 drive.compile(signature)
@@ -186,10 +164,21 @@ class Module:
         drive.disable_compile()
         return drive  # type: ignore[no-any-return]
 
+    def _make(self, source: str) -> types.ModuleType:
+        """The module, made once in a process. Tracebacks, debuggers and numba find its lines in `linecache`."""
+        name = f"_megaphone_folds.{self.name}"
+        if name not in sys.modules:
+            module = types.ModuleType(name)
+            linecache.cache[self._file] = len(source), None, source.splitlines(keepends=True), self._file
+            exec(compile(source, self._file, "exec"), vars(module))
+            keep(module._drive, self.name, fold=self._function.__name__)
+            sys.modules[name] = module
+        return sys.modules[name]
+
     def _explain(self, error: Exception) -> str:
         message = str(error)
         name, file = self._function.__name__, inspect.getsourcefile(self._function)
-        path, short = re.escape(str(self.path)), re.escape(self.path.name)
+        path, short = re.escape(self._file), re.escape(f"{self.name}.py")
         forms = rf'{short}", line (\d+)|\({path}:(\d+)\)|{path} \((\d+)\)'  # numba names lines in several ways
         numbers = [int(number) for found in re.findall(forms, message) for number in found if number]
         inside = [n for n in numbers if self._start <= n <= self._end]
@@ -203,7 +192,6 @@ class Module:
             "  Folds are compiled by numba: use numbers, the fields of `state`, and functions of these. compiled=False "
             "runs the same function uncompiled, to look for the fault with print and a debugger."
         )
-
 
     def _suspect(self) -> int | None:
         """The line with something that numba refuses without saying where."""
@@ -248,28 +236,3 @@ def _digest(source: str) -> str:
     for module in (kernels, hashing, emitter):
         parts.append(inspect.getsource(module))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-
-
-def _write(path: Path, source: str) -> None:
-    """Whole or not at all: another process may be looking."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w") as file:
-        file.write(source)
-    os.replace(temporary, path)
-
-
-def _load(name: str, path: Path) -> types.ModuleType:
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open(path.with_suffix(".lock"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

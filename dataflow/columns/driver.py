@@ -17,7 +17,8 @@ from dataflow.columns.emitter import PlainRows
 from dataflow.columns.fold import Fold, FoldError
 from dataflow.columns.loop import head, loop
 from dataflow.columns.narrow import as_compiled
-from dataflow.columns.schema import widest
+from dataflow.columns.schema import stored, widest
+from dataflow.columns.zones import with_zone
 
 _INT64 = np.dtype(np.int64)
 
@@ -49,11 +50,13 @@ class Driver:
         if given is not None and any(kind not in (None, known[i]) for i, kind in enumerate(said)):
             raise FoldError(f"{fold.name} declares other types of values than `pending` has: leave its values= out")
         self.kinds = [kind or known[i] for i, kind in enumerate(said)]
+        self.units = [fold.units.get("value" if alone and "value" in kinds else name, "ns") for name in self._names]
         _check_names(fold, self._names, alone)
         if "value" in fold.parameters and not self._names:
             raise FoldError(f"{fold.name} has a parameter `value`, and the operator names no column for it: value=")
         self._value = namedtuple("Value", self._names) if self._names and not alone else None
         self._outputs = list(fold.output.items())
+        self._has_times = any(kind.kind in "mM" for kind in fold.output.values())
         self._drive = self._compile() if fold.compiled else None
 
     def apply(self, time: int, keys: Array, values: list[Array]) -> tuple[Columns | None, Array]:
@@ -62,7 +65,7 @@ class Driver:
             with compiled_arithmetic():
                 return self._apply_plain(time, keys, values)
         table, returns = self.table, self.fold.returns != "nothing"
-        outputs = [np.empty(len(keys) if returns else 0, kind) for _, kind in self._outputs]
+        outputs = [np.empty(len(keys) if returns else 0, stored(kind)) for _, kind in self._outputs]
         count, emitted, later = self._drive(
             table.entries, table.words, table.meta, table.ctl, table.homes, table.stride, table.shift, time, keys,
             keys.view(np.int64), *values, *outputs,
@@ -71,7 +74,7 @@ class Driver:
             raise table.full()
         if returns:
             out = {name: array[:count] for (name, _), array in zip(self._outputs, outputs, strict=True)}
-            return Columns.trusted(out, int(count)), later
+            return Columns.trusted(self._timed(out) if self._has_times else out, int(count)), later
         return self._from_words(emitted), later
 
     def _from_words(self, words: Array) -> Columns | None:
@@ -83,8 +86,15 @@ class Driver:
         columns = {}
         with np.errstate(all="ignore"):  # a float32 overflows as silently as in compiled code
             for i, (name, kind) in enumerate(self._outputs):
-                columns[name] = np.ascontiguousarray(table[:, i]).view(widest(kind)).astype(kind, copy=False)
-        return Columns.trusted(columns, len(table))
+                columns[name] = np.ascontiguousarray(table[:, i]).view(widest(kind)).astype(stored(kind), copy=False)
+        return Columns.trusted(self._timed(columns) if self._has_times else columns, len(table))
+
+    def _timed(self, columns: dict[str, Array]) -> dict[str, Array]:
+        """Counts as the moments and time spans that they are declared to be."""
+        for name, kind in self._outputs:
+            if kind.kind in "mM":
+                columns[name] = with_zone(columns[name].view(kind), self.fold.zones.get(name))
+        return columns
 
     # Compiled
 
@@ -107,13 +117,13 @@ class Driver:
         signature = [
             typeof(table.entries), words, types.int32[::1, :], types.int64[::1], words, types.int64, types.uint64,
             types.int64, read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
-            *(typeof(np.empty(0, kind)) for _, kind in self._outputs),
+            *(typeof(np.empty(0, stored(kind))) for _, kind in self._outputs),
         ]  # fmt: skip
         return module.compile(tuple(signature))
 
     def _types(self) -> str:
         """What the compiled code depends on besides its text."""
-        kinds = [str(kind) for kind in (*self.kinds, *(kind for _, kind in self._outputs))]
+        kinds = [str(kind) for kind in (*self.kinds, *(stored(kind) for _, kind in self._outputs))]
         return f"{self.table.dtype.descr} {kinds}"
 
     # Plain

@@ -23,7 +23,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from dataflow.columns.schema import Schema, declared, state_dtype, wide
+from dataflow.columns.schema import Schema, declared, state_dtype, units, wide, zones
 from dataflow.errors import ConstructionError
 
 PARAMETERS = ("time", "key", "value", "state", "emit", "later")
@@ -46,6 +46,8 @@ class Fold:
     forget: str | None
     create: bool
     compiled: bool
+    units: dict[str, str] = field(default_factory=dict)  # of values that are dates, moments or time spans
+    zones: dict[str, str] = field(default_factory=dict)  # of columns of the output
     parameters: tuple[str, ...] = field(init=False)
     returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
     optional: bool = field(init=False)  # whether it may return None
@@ -143,7 +145,9 @@ def fold(
 ) -> Any:
     """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
 
-    `values`: the types of value columns that are not int64. `pending`: the columns of records that `later` post-dates.
+    `values`: the types of value columns that are not int64. Moments and time spans are integers in a fold: nanoseconds,
+    or the unit of a type such as "M8[ms]". In `output` such a type makes moments of integers.
+    `pending`: the columns of records that `later` post-dates.
     `forget`: a field of the state; a key for which it is true after the fold is forgotten. `create=False`: records of
     keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
     """
@@ -172,8 +176,10 @@ def fold(
             forget,
             create,
             compiled,
+            units(kinds),
+            zones(output),
         )
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise FoldError(f"{function.__name__}: {error}") from None
 
 

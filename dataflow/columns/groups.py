@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dataflow.columns import sums
 from dataflow.columns.arrow import join, type_name
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.zones import plain, with_zone, zone_of
 
 # What an aggregate keeps of rows, and how what was kept of several parts becomes one. A mean is a sum and a count.
 _FIRST = {"count": "count", "sum": "sum", "min": "min", "max": "max"}
@@ -41,30 +43,46 @@ class Aggregates:
 
     def partial(self, batch: Columns) -> Columns:
         """One row per group of a batch."""
-        return self._group(batch, [(name, _FIRST[what], column) for name, what, column in self._parts])
+        return self._group(batch, [(name, _FIRST[what], column) for name, what, column in self._parts], False)
 
     def merge(self, partials: Sequence[Columns]) -> Columns:
         """One row per group of several partials."""
-        joined = Columns.concat(partials)
-        return self._group(joined, [(name, _AGAIN[what], name) for name, what, _ in self._parts])
+        halved = [name for name, what, _ in self._parts if what == "sum" and any(_upper(name) in p for p in partials)]
+        joined = Columns.concat([_halved(partial, halved) for partial in partials] if halved else partials)
+        return self._group(joined, [(name, _AGAIN[what], name) for name, what, _ in self._parts], bool(halved))
 
-    def finish(self, merged: Columns) -> Columns:
-        """The aggregates that were asked for, in their order."""
+    def finish(self, merged: Columns, where: str) -> Columns:
+        """The aggregates that were asked for, in their order. OverflowError for a sum that does not fit says `where`
+        it is: the operator, and the time."""
         columns = {name: merged[name] for name in self.by}
         for name in self._names:
             if name in self._means:
-                total, count = self._means[name]
-                columns[name] = merged[total] / merged[count]
+                columns[name] = _mean(merged, *self._means[name])
+            elif _upper(name) in merged:
+                raise self._too_large(merged, name, where)
             else:
                 columns[name] = merged[name]
         return Columns.trusted(columns, len(merged))
 
-    def _group(self, batch: Columns, parts: Sequence[tuple[str, str, str | None]]) -> Columns:
+    def _too_large(self, merged: Columns, name: str, where: str) -> OverflowError:
+        lower, upper = merged[name], merged[_upper(name)]
+        row = int(sums.out_of_range(upper)[0])
+        (key,) = merged.select(self.by).slice(row, row + 1).rows()
+        column = next(column for part, _, column in self._parts if part == name)
+        return OverflowError(
+            f"{where}: the sum of column {column!r} for {_described(self.by, key)} is {sums.exact(lower, upper, row)}, "
+            f"which {lower.dtype} cannot hold: make the column floats first, or use a mean"
+        )
+
+    def _group(self, batch: Columns, parts: Sequence[tuple[str, str, str | None]], halved: bool) -> Columns:
         order, starts = group(batch, self.by)
         firsts = order[starts]
         columns: dict[str, Any] = {name: batch[name].take(firsts) for name in self.by}
         for name, what, column in parts:
-            columns[name] = _reduce(what, None if column is None else batch[column], order, starts, column)
+            if column is not None and what == "sum" and _is_integers(batch[column]):
+                columns |= _sum(name, batch, column, order, starts, halved and _upper(name) in batch)
+            else:
+                columns[name] = _reduce(what, None if column is None else batch[column], order, starts, column)
         return Columns.trusted(columns, len(starts))
 
 
@@ -83,14 +101,71 @@ def _reduce(what: str, values: Any, order: Array, starts: Array, column: str | N
         return counts
     if not isinstance(values, np.ndarray):
         raise TypeError(f"column {column!r} holds strings, of which there is no {what}")
-    if what == "sum" and values.dtype.kind in "bi":
-        values = values.astype(np.int64, copy=False)
-    ufunc = {"sum": np.add, "min": np.minimum, "max": np.maximum}[what]
+    if what == "sum" and values.dtype.kind == "M":
+        raise TypeError(f"column {column!r} holds {type_name(values)}, of which there is neither a sum nor a mean")
     if not len(starts):
         nothing: Array = values[:0]
         return nothing
-    result: Array = ufunc.reduceat(values[order], starts)
+    if what == "sum" and values.dtype.kind == "m":
+        return _sum_of_spans(values[order], starts, column)
+    ufunc = {"sum": np.add, "min": np.minimum, "max": np.maximum}[what]
+    result: Array = ufunc.reduceat(plain(values)[order], starts)
+    return with_zone(result, zone_of(values))
+
+
+def _is_integers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iub"
+
+
+def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array, halved: bool) -> dict[str, Array]:
+    """Sums of integers, in two halves where one of them is too large; `halved` says that the batch has it so."""
+    given = batch[column]
+    values = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64, copy=False)[order]
+    if halved:
+        lower, upper = sums.halves(values, batch[_upper(name)][order], starts)
+    elif given.itemsize < 8 and len(starts):  # of less than 2^32 values of 32 bits
+        lower, upper = np.add.reduceat(values, starts), None
+    else:
+        lower, upper = sums.sums(values, starts)
+    return {name: lower} if upper is None else {name: lower, _upper(name): upper}
+
+
+def _sum_of_spans(values: Array, starts: Array, column: str | None) -> Array:
+    numbers = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
+    missing = np.isnat(values)
+    lower, upper = sums.sums(np.where(missing, 0, numbers), starts)
+    if upper is not None:
+        raise OverflowError(f"the sum of column {column!r} is more than {values.dtype} can hold: use a coarser unit")
+    result = lower.view(values.dtype.newbyteorder("="))
+    result[np.logical_or.reduceat(missing, starts)] = np.timedelta64("NaT")
     return result
+
+
+def _upper(name: str) -> str:
+    """The column of the upper halves of sums that are too large."""
+    return f"{name}\0upper"  # which nobody calls a column
+
+
+def _halved(partial: Columns, names: Sequence[str]) -> Columns:
+    """A partial with these sums in halves: others have them so, or it has them so itself."""
+    columns = partial.columns
+    for name in names:
+        if _upper(name) not in columns:
+            columns[name], columns[_upper(name)] = sums.split(columns[name])
+    return Columns.trusted(columns, len(partial))
+
+
+def _mean(merged: Columns, total: str, count: str) -> Array:
+    """Right also where the sum itself would not fit."""
+    if _upper(total) not in merged:
+        mean: Array = merged[total] / merged[count]
+        return mean
+    lower, upper, counts = merged[total], merged[_upper(total)], merged[count].tolist()
+    return np.array([sums.exact(lower, upper, row) / counts[row] for row in range(len(merged))], np.float64)
+
+
+def _described(names: Sequence[str], key: Sequence[Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, key, strict=True)) or "all rows"
 
 
 def group(batch: Columns, by: Sequence[str]) -> tuple[Array, Array]:
@@ -118,7 +193,7 @@ def _differ(ordered: Array) -> Array:
 def codes_of(column: Any) -> Array:
     """Numbers that are equal where values are; strings become their places in a dictionary."""
     if isinstance(column, np.ndarray):
-        return column
+        return plain(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     codes: Array = encoded.indices.to_numpy(zero_copy_only=False)
     return codes
@@ -149,6 +224,8 @@ def _common_codes(left: Columns, right: Columns, on: Sequence[str], right_on: Se
         if _family(pair[0]) == "integers":  # int64 and uint64 have no type in common: words, and who is negative
             columns[f"{i} negative"] = np.concatenate([column < 0 for column in pair])
             pair = (words_of(pair[0]), words_of(pair[1]))
+        elif zone_of(pair[0]) is not None:  # a moment is the same in whatever zone it is told
+            pair = (plain(pair[0]), plain(pair[1]))
         columns[f"{i}"] = join(ours, list(pair))
     order, starts = group(Columns.trusted(columns, len(left) + len(right)), tuple(columns))
     codes = np.empty(len(order), np.int64)
@@ -166,4 +243,6 @@ def _family(column: Any) -> str:
     if not isinstance(column, np.ndarray):
         return type_name(column).removeprefix("large_")
     kind = column.dtype.kind
+    if kind in "mM":  # whatever the unit, but with a time zone or without
+        return "spans" if kind == "m" else "moments" if zone_of(column) is None else "moments with a time zone"
     return "integers" if kind in "iub" else "floats" if kind == "f" else type_name(column)

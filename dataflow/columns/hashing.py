@@ -14,6 +14,8 @@ from numba import njit, types
 
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Column
+from dataflow.columns.instants import counts
+from dataflow.compiled.kernel import kernel
 
 WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
 _OUT, _TO, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
@@ -55,14 +57,14 @@ def unmix(hashed: Any) -> Any:
     return word - _GOLDEN
 
 
-@njit(types.void(WORDS, _OUT), cache=True)
+@kernel(types.void(WORDS, _OUT))
 def mix_all(keys: Any, hashes: Any) -> None:
     """The hash of each key."""
     for i in range(keys.size):
         hashes[i] = mix(keys[i])
 
 
-@njit(types.void(WORDS, _OUT), cache=True)
+@kernel(types.void(WORDS, _OUT))
 def unmix_all(hashes: Any, keys: Any) -> None:
     """The key of each hash."""
     for i in range(hashes.size):
@@ -79,7 +81,7 @@ class Owners:
         _pack(workers, self.width, self.words)
 
 
-@njit(types.void(types.uint16[::1], types.uint64, _OUT), cache=True)
+@kernel(types.void(types.uint16[::1], types.uint64, _OUT))
 def _pack(workers: Any, width: Any, words: Any) -> None:
     for bin in range(workers.size):
         place = np.uint64(bin) << width
@@ -92,7 +94,7 @@ def _unpack(word: Any, width: Any, bin: Any) -> Any:
     return (word >> ((bin << width) & _63)) & ((_1 << (_1 << width)) - _1)
 
 
-@njit(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
 def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> None:
     """The owner of each row: who has the bin of its key. Block by block: hashes alone the processor makes several at
     a time of, which it cannot where it looks something up for each."""
@@ -106,7 +108,7 @@ def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> Non
             to[np.uint64(start + j)] = _unpack(owners[(bin << width) >> _6], width, bin)
 
 
-@njit(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
 def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
     for i in range(keys.size):
@@ -114,7 +116,7 @@ def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
         to[i] = _unpack(owners[(bin << width) >> _6], width, bin)
 
 
-@njit(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]), cache=True)
+@kernel(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]))
 def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
     """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
     mask = np.uint64(slots.size - 1)
@@ -126,9 +128,8 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
         owners[slot] = workers[i]
 
 
-@njit(
+@kernel(
     types.void(WORDS, types.boolean, types.uint64, _OUT, types.uint64, WORDS, types.int32[::1], types.uint32, _TO),
-    cache=True,
 )
 def route_apart(
     keys: Any, dense: Any, by: Any, workers: Any, width: Any, slots: Any, owners: Any, peers: Any, to: Any
@@ -157,7 +158,7 @@ def route_apart(
         to[i] = owner
 
 
-@njit(types.void(WORDS, types.uint64, _TO), cache=True)
+@kernel(types.void(WORDS, types.uint64, _TO))
 def route_modulo(keys: Any, peers: Any, to: Any) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
     for i in range(keys.size):
@@ -165,9 +166,14 @@ def route_modulo(keys: Any, peers: Any, to: Any) -> None:
 
 
 def as_words(column: Column, name: str) -> Array:
-    """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iubmM":
+    """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else.
+
+    Dates and time spans are counts of nanoseconds.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iub":
         return words_of(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":  # whatever the unit: batches may differ in it
+        return counts(column, "ns", f"the key {name!r}").view(_WORD)
     raise TypeError(
         f"column {name!r} cannot be a key: it holds {type_name(column)}, and keys of columns "
         "are integers, booleans or dates. Encode it as integers first, or use rows"
@@ -175,10 +181,9 @@ def as_words(column: Column, name: str) -> Array:
 
 
 def words_of(column: Array) -> Array:
-    """Integers, booleans or dates as 64-bit words that compiled code can read."""
+    """Integers or booleans as 64-bit words that compiled code can read."""
     kind, flags = column.dtype, column.flags
     if kind.itemsize == 8 and kind.isnative and flags.c_contiguous and flags.aligned:
         return column if kind == _WORD else column.view(_WORD)
     plain = kind.itemsize == 8 and kind.isnative
     return np.require(column if plain else column.astype(np.int64), requirements=["C", "A"]).view(_WORD)
-

@@ -2,8 +2,6 @@
 
 A row is (time, key, values...); the row with the least time of a bin is the first of its segment. `tree` has the least
 time of each bin as a leaf (tree[bins + bin]) and the lesser of two children above them, so tree[1] is the least of all.
-
-Nothing here calls compiled code of another file, whose changes numba's disk cache would not see.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+
+from dataflow.compiled.kernel import kernel
 
 _FIRST, _USED = 0, 2  # columns of meta, as in kernels
 _READ = types.Array(types.uint64, 1, "C", readonly=True)
@@ -57,9 +57,8 @@ def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) ->
     meta[bin, _USED] = used + 1
 
 
-@njit(
+@kernel(
     types.void(types.uint64[::1], types.int32[::1, :], types.int64, types.int64[::1], _READ, types.int64[::1]),
-    cache=True,
 )
 def push_all(words: Any, meta: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> None:
     """Adds post-dated records, each to its bin, for which there is room."""
@@ -90,7 +89,7 @@ def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
         parent = child
 
 
-@njit("int64(uint64[::1], int32[::1,:], int64, int64[::1], int64, uint64[::1])", cache=True)
+@kernel("int64(uint64[::1], int32[::1,:], int64, int64[::1], int64, uint64[::1])")
 def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
     """Takes out records that are due by a time, as many as there is room for; how many."""
     bins, taken = tree.size // 2, 0
@@ -108,7 +107,7 @@ def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) 
     return taken
 
 
-@njit("void(int64[::1], int64, int64)", cache=True)
+@kernel("void(int64[::1], int64, int64)")
 def set_leaf(tree: Any, bin: Any, time: Any) -> None:
     """A bin has arrived or left: this is its least time now."""
     _set_leaf(tree, bin, time)

@@ -7,22 +7,45 @@ as an identity does: then a left record that has met its partner is forgotten, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataflow.codec import dtype_name, safe_dtype
 from dataflow.columns import joins
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.conversions import KeySigns
 from dataflow.columns.hashing import as_words
 from dataflow.columns.segments import Part, Segments
-from dataflow.columns.single import SinglePart, make_row, put_chain, take_chain, take_row
+from dataflow.columns.single import KeyPart, make_row, put_chain, take_chain, take_row
 from dataflow.columns.table import HashTable
+from dataflow.columns.zones import checked_zone, plain, with_zone, zone_of
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.column_store import ColumnStore
 
 LEFT, RIGHT = 0, 1
 _HEADS = ("left", "right")
-_NAME = 16  # bytes for the name of a column's type
+_NAME = 64  # bytes for the name of a column's type: a zone has at most 48
+
+
+class Kind(NamedTuple):
+    """What a column holds: numbers of a type, and moments in a time zone."""
+
+    dtype: np.dtype[Any]
+    zone: str | None
+
+    def __str__(self) -> str:
+        return str(self.dtype) if self.zone is None else f"{self.dtype} in {self.zone}"
+
+    def encode(self) -> bytes:
+        """For another worker, in `_NAME` bytes."""
+        return f"{dtype_name(self.dtype)} {self.zone or ''}".encode().ljust(_NAME, b"\0")
+
+    @staticmethod
+    def decode(name: bytes) -> Kind:
+        """ValueError if it is none."""
+        dtype, _, zone = name.rstrip(b"\0").decode("ascii").partition(" ")
+        return Kind(safe_dtype(dtype), checked_zone(zone) if zone else None)
 
 
 class Pool(Part):
@@ -31,19 +54,16 @@ class Pool(Part):
     def __init__(self, bins: int, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         self.segments = Segments(bins, 1 + len(self.columns), packed=True)
-        self.kinds: list[np.dtype[Any]] | None = None  # of the columns, from the first batch or the first bin on
+        self.kinds: list[Kind] | None = None  # of the columns, from the first batch or the first bin on
 
     def describe(self) -> Array:
-        """The types of the columns, two words each: where a bin arrives, no batch may have told them."""
-        names = b"".join(dtype_name(kind).encode().ljust(_NAME, b"\0") for kind in self.kinds or ())
-        return np.frombuffer(names, np.uint64)
+        """The types of the columns, eight words each: where a bin arrives, no batch may have told them."""
+        return np.frombuffer(b"".join(kind.encode() for kind in self.kinds or ()), np.uint64)
 
     def heed(self, description: Array) -> None:
         """Types that came with a bin."""
         names = description.tobytes()
-        kinds = [
-            safe_dtype(names[i : i + _NAME].rstrip(b"\0").decode("ascii")) for i in range(0, len(names), _NAME)
-        ]
+        kinds = [Kind.decode(names[i : i + _NAME]) for i in range(0, len(names), _NAME)]
         if self.kinds is None:
             self.kinds = kinds
         elif self.kinds != kinds:
@@ -53,11 +73,9 @@ class Pool(Part):
             )
 
 
-class KeyedJoin:
-    """The state of a join on one worker. See `Keyed` for what hosts expect."""
+class JoinStore(ColumnStore):
+    """The state of a join on one worker."""
 
-    fires_together = takes_together = False
-    pending = None
     least_pending = None
 
     def __init__(
@@ -74,17 +92,19 @@ class KeyedJoin:
         self.keys = tuple(keys)
         self.table = HashTable(bins, {"left": "i8", "right": "i8"})
         self._pools = [Pool(bins, side) for side in columns]
+        self._signs = KeySigns()
         self._unique = None if unique is None else _HEADS.index(unique)
 
     @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
+    def parts(self) -> list[Part]:
+        """The heads of chains by key, and the rows of each side."""
         return [self.table, *self._pools]
 
-    def take_key(self, key: Array) -> Iterator[SinglePart]:
-        """Takes a key out, part by part."""
-        chains = [take_chain(self.table, field, pool, key) for field, pool in zip(_HEADS, self._pools, strict=True)]
-        row = take_row(self.table, key)  # the heads of its chains are none by now
+    def key_parts(self, key: Array, keep: bool) -> Iterator[KeyPart]:
+        chains = [
+            take_chain(self.table, field, pool, key, keep) for field, pool in zip(_HEADS, self._pools, strict=True)
+        ]
+        row = take_row(self.table, key, keep)  # the heads of its chains are none by now, unless they are kept
         if row is not None:
             yield 0, 1, row
         for side, (count, words) in enumerate(chains):
@@ -98,15 +118,28 @@ class KeyedJoin:
         else:
             put_chain(self.table, _HEADS[part - 1], self._pools[part - 1], key, count, words)
 
-    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def entry(self, key: Array, row: int) -> dict[str, Any]:
+        """The rows of a key on each side, the oldest first."""
+        sides: dict[str, Any] = {}
+        for field, pool in zip(_HEADS, self._pools, strict=True):
+            count, words = take_chain(self.table, field, pool, key, keep=True)
+            rows = words.reshape(count, len(pool.columns))
+            kinds = [kind.dtype for kind in pool.kinds or ()]
+            columns = [_narrow(np.ascontiguousarray(rows[:, i]), kind) for i, kind in enumerate(kinds)]
+            values = zip(*(column.tolist() for column in columns), strict=True)
+            sides[field] = [dict(zip(pool.columns, row, strict=True)) for row in values] or [{}] * count
+        return sides
+
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
-        for part in self.movable:
-            part.segments.stay_ahead()
+        self.stay_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 
     def _meet(self, side: int, batch: Columns) -> Columns | None:
-        keys = as_words(batch[self.keys[side]], self.keys[side])
+        key = self.keys[side]
+        keys = as_words(batch[key], key)
+        self._signs.check(batch[key], keys, f"{self.name}: the key {key!r}")
         places = self.table.rows(keys)
         bins = self.table.bins_of(keys)
         other = self._pools[1 - side]
@@ -137,16 +170,17 @@ class KeyedJoin:
         pool = self._pools[side]
         arrays = [self._number(batch[name], name) for name in pool.columns]
         if pool.kinds is None:
-            pool.kinds = [array.dtype for array in arrays]
+            pool.kinds = [Kind(array.dtype, zone_of(array)) for array in arrays]
         values = np.empty((len(batch), len(arrays)), np.uint64)
         for i, (array, kind) in enumerate(zip(arrays, pool.kinds, strict=True)):
-            if array.dtype != kind:
-                raise TypeError(f"{self.name}: column {pool.columns[i]!r} is {array.dtype}, and was {kind} before")
-            values[:, i] = _widen(array)
+            found = Kind(array.dtype, zone_of(array))
+            if found != kind:
+                raise TypeError(f"{self.name}: column {pool.columns[i]!r} is {found}, and was {kind} before")
+            values[:, i] = _widen(plain(array))
         return values
 
     def _number(self, column: Any, name: str) -> Array:
-        if not isinstance(column, np.ndarray) or column.dtype.kind == "c":
+        if not isinstance(column, np.ndarray) or column.dtype.kind == "c" or column.itemsize > 8:
             raise TypeError(f"{self.name}: column {name!r} cannot be kept in a join: encode it as integers first")
         return column
 
@@ -156,7 +190,7 @@ class KeyedJoin:
         kept = words.reshape(-1, other.segments.stride)[rows]
         assert other.kinds is not None or not len(rows)
         theirs = {
-            name: _narrow(np.ascontiguousarray(kept[:, 1 + i]), kind)
+            name: with_zone(_narrow(np.ascontiguousarray(kept[:, 1 + i]), kind.dtype), kind.zone)
             for i, (name, kind) in enumerate(zip(other.columns, other.kinds or (), strict=True))
         }
         ours = {name: batch[name].take(records) for name in self._pools[side].columns}

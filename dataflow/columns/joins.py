@@ -3,8 +3,6 @@
 A row is (next row of its key, values...), rows are numbered within their bin's segment from 1, and 0 ends a chain: a
 segment can so be copied as it lies. Rows that are no longer needed form a chain of their own, whose start is in `meta`
 (where tables count records).
-
-Nothing here calls compiled code of another file, whose changes numba's disk cache would not see.
 """
 
 from __future__ import annotations
@@ -12,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from dataflow.compiled.kernel import kernel
 
 _FIRST, _USED, _FREE = 0, 2, 3  # columns of meta
 
 
-@njit("int64(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1])", cache=True)
+@kernel("int64(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1])")
 def count_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """How many rows each record's chain has; the total. `heads` has the first row of each record's key, or 0."""
     total = 0
@@ -31,7 +30,7 @@ def count_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, cou
     return total
 
 
-@njit("void(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1], int64[::1])", cache=True)
+@kernel("void(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1], int64[::1])")
 def list_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, records: Any, rows: Any) -> None:
     """Every pair of a record and a row of its chain; rows are numbered in the whole array."""
     at = 0
@@ -44,7 +43,7 @@ def list_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, reco
             row = np.int64(words[(first + row - 1) * stride])
 
 
-@njit("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], uint64[:,::1])", cache=True)
+@kernel("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], uint64[:,::1])")
 def append_rows(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bins: Any, values: Any) -> None:
     """Adds a row for each record to the front of its key's chain. `heads` by table row; `places`: each record's."""
     for i in range(places.size):
@@ -62,7 +61,7 @@ def append_rows(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bin
         heads[places[i]] = row
 
 
-@njit("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1])", cache=True)
+@kernel("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1])")
 def drop_chains(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bins: Any) -> None:
     """Gives the rows of keys back."""
     for i in range(places.size):

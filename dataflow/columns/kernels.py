@@ -1,5 +1,4 @@
-"""Compiled kernels over segments: allocation and hash tables. One file, because numba's disk cache sees changes in
-the file of a function only.
+"""Compiled kernels over segments: allocation and hash tables.
 
 A *row* is `stride` words of 64 bits in one array of words; a *segment* is a run of rows that belongs to a bin. Four
 words say where a segment is (`meta[bin]`): its first row, how many rows it has room for, how many are used, and how
@@ -25,6 +24,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dataflow.columns.hashing import WORDS, mix
+from dataflow.compiled.kernel import kernel
 
 FIRST, ROOM, USED, RECORDS = 0, 1, 2, 3  # columns of meta
 META = 4
@@ -331,7 +331,7 @@ def home_of(bins: Any, turn: Any, room: Any, bin: Any) -> Any:
     return ((bin & ((_1 << turn) - _1)) * (bins >> turn) + (bin >> turn)) * room
 
 
-@njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
+@kernel(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS, types.int64[::1]))
 def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after."""
     for i in range(keys.size):
@@ -346,7 +346,7 @@ def rows_of(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any,
     return 0
 
 
-@njit(types.void(_WORDS, _META, types.int64, types.uint64, WORDS, types.int64[::1]), cache=True)
+@kernel(types.void(_WORDS, _META, types.int64, types.uint64, WORDS, types.int64[::1]))
 def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> None:
     """The row of each key, -1 for those that are not there. `shift` leads to segments."""
     for i in range(keys.size):
@@ -354,7 +354,7 @@ def find_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: A
         rows[i] = find(words, meta, stride, np.int64(hashed >> shift), hashed | TOP)
 
 
-@njit("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])", cache=True)
+@kernel("int64(uint64[::1], int32[::1,:], int64, uint64, uint64[::1], int64[::1])")
 def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: Any) -> Any:
     """Every row that is taken, with its key; how many. `shift` leads to segments."""
     found = 0
@@ -369,7 +369,7 @@ def taken_rows(words: Any, meta: Any, stride: Any, shift: Any, keys: Any, rows: 
     return found
 
 
-@njit(types.void(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS), cache=True)
+@kernel(types.void(_WORDS, _META, _CTL, types.int64, types.uint64, WORDS))
 def remove_all(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, keys: Any) -> None:
     """Forgets keys; those that are not there do no harm."""
     for i in range(keys.size):
@@ -386,7 +386,22 @@ def _bin_of(tag: Any, shift: Any, segment: Any, deep: Any) -> Any:
     return ((tag & ~TOP) | ((np.uint64(segment) << (shift + np.uint64(deep))) & TOP)) >> shift
 
 
-@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64, uint64[::1])", cache=True)
+@kernel("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64[::1])")
+def list_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, rows: Any) -> Any:
+    """The rows of one bin of a hash table; how many."""
+    deep = ctl[DEEP]
+    segment = bin >> deep
+    first, room = np.int64(meta[segment, FIRST]), np.int64(meta[segment, ROOM])
+    found = 0
+    for row in range(first, first + room):
+        tag = words[row * stride]
+        if tag and _bin_of(tag, shift, segment, deep) == np.uint64(bin):
+            rows[found] = row
+            found += 1
+    return found
+
+
+@kernel("int64(uint64[::1], int32[::1,:], int64[::1], int64, uint64, int64, int64, uint64[::1])")
 def take_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, start: Any, out: Any) -> Any:
     """Takes rows of a bin out of a segment that it shares, from a place in it on, until `out` is full; the place to go
     on from. Rows that close a gap come from places that were not looked at yet, or were and are of other bins."""
@@ -407,7 +422,7 @@ def take_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any
     return slot
 
 
-@njit(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, types.int64, WORDS), cache=True)
+@kernel(types.int64(_WORDS, _META, _CTL, types.int64, types.uint64, types.int64, WORDS))
 def put_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any, rows: Any) -> Any:
     """Puts rows into the segment that their bin shares: how many. FULL if there is no room; one that is not of this
     bin, or is there already, ends it."""
@@ -427,7 +442,7 @@ def put_rows(words: Any, meta: Any, ctl: Any, stride: Any, shift: Any, bin: Any,
     return rows.size // stride
 
 
-@njit("void(uint64[::1], uint64, boolean)", cache=True)
+@kernel("void(uint64[::1], uint64, boolean)")
 def set_bit(bits: Any, bin: Any, value: Any) -> None:
     """Sets or clears a bin's bit."""
     bit = _1 << (bin & _63)
@@ -440,9 +455,8 @@ def set_bit(bits: Any, bin: Any, value: Any) -> None:
 _BITS = types.uint64[::1]
 
 
-@njit(
+@kernel(
     types.int64(_WORDS, _META, _CTL, types.int64, WORDS, types.uint64, types.int64, _BITS, _BITS),
-    cache=True,
 )
 def make_dense(
     words: Any, meta: Any, ctl: Any, stride: Any, keys: Any, domain: Any, each: Any, made: Any, homes: Any
@@ -471,19 +485,19 @@ def make_dense(
     return -1
 
 
-@njit("int64(int64)", cache=True)
+@kernel("int64(int64)")
 def room_for(rows: Any) -> Any:
     """The room of the least segment for so many rows, for callers in Python."""
     return size_of(size_for(rows))
 
 
-@njit("int64(uint64[::1], int64[::1], int64, int64, boolean)", cache=True)
+@kernel("int64(uint64[::1], int64[::1], int64, int64, boolean)")
 def allocate_rows(words: Any, ctl: Any, stride: Any, rows: Any, clear: Any) -> Any:
     """`allocate` for callers in Python: a segment with room for so many rows."""
     return allocate(words, ctl, stride, size_for(rows), clear)
 
 
-@njit("void(uint64[::1], int64[::1], int64, int64, int64)", cache=True)
+@kernel("void(uint64[::1], int64[::1], int64, int64, int64)")
 def release_rows(words: Any, ctl: Any, stride: Any, first: Any, room: Any) -> None:
     """`release` for callers in Python."""
     release(words, ctl, stride, first, room)
@@ -493,7 +507,7 @@ _madvise: Any = types.ExternalFunction("madvise", types.intc(types.intp, types.u
 _DONTNEED = 4  # on Linux
 
 
-@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64, int64)", cache=True)
+@kernel("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64, int64)")
 def take_all_back(words: Any, meta: Any, ctl: Any, stride: Any, homes: Any, page: Any) -> Any:
     """If no bin is here: takes everything back that was ever given out, but for the homes, which have zeros then, and
     returns all pages to the system; how many bytes that were, else 0. One call, during which nobody makes a bin."""
@@ -510,7 +524,7 @@ def take_all_back(words: Any, meta: Any, ctl: Any, stride: Any, homes: Any, page
     return size
 
 
-@njit("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])", cache=True)
+@kernel("int64(uint64[::1], int32[::1,:], int64[::1], int64, int64[::1], int64[::1])")
 def reserve_rows(words: Any, meta: Any, ctl: Any, stride: Any, bins: Any, counts: Any) -> Any:
     """Makes room for one more row per entry of `bins`, in segments that fill from the front; FULL if there is none.
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.driver import Driver
 from dataflow.columns.fold import Fold, FoldError
-from dataflow.columns.hashing import as_words, words_of
+from dataflow.columns.hashing import as_words
 from dataflow.columns.pending import Pending
-from dataflow.columns.single import WithPending
 from dataflow.columns.table import Dense, DenseTable, make_table
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.with_pending import WithPending
 
 _FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
 
@@ -47,10 +47,18 @@ class Side:
         return isinstance(self.value, str)
 
 
-class Keyed(WithPending):
+class FoldStore(WithPending):
     """State by key, changed by folds. `due` is the fold of post-dated records."""
 
-    def __init__(self, name: str, sides: Sequence[Side], due: Fold | None, bins: int, dense: Dense | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        sides: Sequence[Side],
+        due: Fold | None,
+        bins: int,
+        dense: Dense | None,
+        counts_once: bool = False,  # whether bins count records when they come only, and not again when they are due
+    ) -> None:
         self.name = name
         self.sides = sides
         folds = [*(side.fold for side in sides), *([due] if due is not None else [])]
@@ -63,27 +71,32 @@ class Keyed(WithPending):
         self._due: Driver | None = None
         if due is not None and posts:
             self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+        self._signs = KeySigns()
         self.output = tuple(folds[0].output)
-        self.counts_once = False  # whether bins count records when they come only, and not again when they are due
+        self.counts_once = counts_once
         # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
         self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
         self.takes_together = self.pending is None and len(sides) == 1
 
-    def run(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
         results = self.receive(time, batches)
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results
 
-    def receive(self, time: int, batches: list[list[Columns]]) -> list[Columns]:
+    def receive(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Applies the batches of a time, those of each input in turn."""
-        self._stay_ahead()
+        self.stay_ahead()
         return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
 
-    def run_all(self, times: Sequence[int], lengths: Sequence[int], batch: Columns) -> list[list[Columns]]:
-        """Applies the records of several times, one after the other, so many of each: what comes out at each. They are
-        made ready for it together, which costs about as much for the few of one time."""
-        self._stay_ahead()
+    def can_take_together(self, batches: Sequence[Sequence[Columns]]) -> bool:
+        return Columns.alike([batch for parts in batches for batch in parts])
+
+    def run_all(self, times: Sequence[int], batches: Sequence[Sequence[Columns]]) -> list[list[Columns]]:
+        """They are made ready for it together, which costs about as much for the few records of one time."""
+        lengths = [sum(map(len, parts)) for parts in batches]
+        batch = Columns.concat([batch for parts in batches for batch in parts])
+        self.stay_ahead()
         order = self.sides[0].order
         if order:
             numbers = np.repeat(np.arange(len(times)), lengths)
@@ -94,7 +107,7 @@ class Keyed(WithPending):
         """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
         comes out at each."""
         assert self.pending is not None and self._due is not None
-        self._stay_ahead()
+        self.stay_ahead()
         dates, keys, values = self.pending.due_first(until)
         ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
         times: list[int] = dates[ends - 1].tolist()
@@ -111,11 +124,7 @@ class Keyed(WithPending):
         results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
         return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
 
-    def _stay_ahead(self) -> None:
-        for part in self.movable:
-            part.segments.stay_ahead()
-
-    def _receive(self, port: int, time: int, batches: list[Columns]) -> list[Columns]:
+    def _receive(self, port: int, time: int, batches: Sequence[Columns]) -> list[Columns]:
         order = self.sides[port].order
         if order:
             joined = Columns.concat(batches)
@@ -129,9 +138,15 @@ class Keyed(WithPending):
 
     def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
         """The keys of a batch and its values, as the fold's driver wants them."""
-        side, kinds = self.sides[port], self._drivers[port].kinds
-        values = [self._cast(batch[name], kind, name) for name, kind in zip(side.names, kinds, strict=True)]
-        return as_words(batch[side.key], side.key), values
+        side, driver = self.sides[port], self._drivers[port]
+        values = [
+            as_kind(batch[name], kind, self.name, name, unit)
+            for name, kind, unit in zip(side.names, driver.kinds, driver.units, strict=True)
+        ]
+        key = batch[side.key]
+        words = as_words(key, side.key)
+        self._signs.check(key, words, f"{self.name}: the key {side.key!r}")
+        return words, values
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
@@ -147,19 +162,9 @@ class Keyed(WithPending):
             yield
             return
         bins = self.table.bins_of(keys)
-        counted = self.table.meta[bins, kernels.RECORDS]
+        counted = self.table.records[bins]
         yield
-        self.table.meta[bins, kernels.RECORDS] = counted
-
-    @property
-    def movable(self) -> list[Any]:
-        """What belongs to a bin."""
-        return [self.table] if self.pending is None else [self.table, self.pending]
-
-    @property
-    def least_pending(self) -> int | None:
-        """The least time to which a record was post-dated."""
-        return None if self.pending is None else self.pending.least
+        self.table.records[bins] = counted
 
     def _run(
         self,
@@ -171,6 +176,7 @@ class Keyed(WithPending):
     ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
             self.table.check(keys)
+        self.table.mark(keys)
         try:
             out, later = driver.apply(time, keys, values)
         except Exception as error:
@@ -193,23 +199,6 @@ class Keyed(WithPending):
                 f"{driver.fold.name} post-dates a record to {first} at {time}: a record can be put off until later only"
             )
         self.pending.add(rows, self.table.bins_of(np.ascontiguousarray(table[:, 1])))
-
-    def _cast(self, column: Any, kind: np.dtype[Any], name: str) -> Array:
-        if not isinstance(column, np.ndarray):
-            raise TypeError(
-                f"{self.name}: column {name!r} holds strings, which a fold cannot use: encode it as integers"
-            )
-        if column.dtype == kind and column.flags.c_contiguous and column.flags.aligned:
-            return column
-        if column.dtype.kind in "mM" and kind.kind == "i":
-            return words_of(column).view(np.int64)
-        if not np.can_cast(column.dtype, kind, "same_kind"):
-            say = {"f": f"say values={{{name!r}: 'f8'}} in fold(...)", "i": "make it unsigned, or leave out values="}
-            raise TypeError(
-                f"{self.name}: column {name!r} is {column.dtype}, and the fold takes {kind}: "
-                f"{say.get(column.dtype.kind, 'make it a number')}"
-            )
-        return np.require(column, kind, ["C", "A"])
 
 
 def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:

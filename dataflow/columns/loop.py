@@ -50,7 +50,7 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
         *_forget(fold, dense),
     ]
     lines = [
-        "@njit(cache=True)",
+        "@njit",
         f"def _drive({', '.join(given)}):",
         "    _tags, _rows = np.empty(_df_BLOCK, np.uint64), np.empty(_df_BLOCK, np.int64)",
         "    _count, _last = np.uint64(0), np.uint64(_keys.size - 1)",

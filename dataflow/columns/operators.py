@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dataflow.builder import Context, binary, require_callable, unary, unary_notify
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.pact import Pact
@@ -14,9 +12,13 @@ from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
 from dataflow.columns.groups import Aggregates, match
 from dataflow.columns.pacts import ExchangeColumns, require_columns
+from dataflow.columns.windows import END, Windows
+from dataflow.columns.windows import windows as in_windows
+from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
 from dataflow.notificator import Notificator
 from dataflow.order import Time
+from dataflow.timestamp import unit_of
 
 if TYPE_CHECKING:
     from dataflow.stream import Stream
@@ -70,7 +72,11 @@ class ColumnOperators:
         """
         plan = Aggregates(_names(by), aggregates)
         partial = self._batches(f"{name} (local)", len, plan.partial)
-        return _gather(partial, name, ExchangeColumns(plan.by), lambda parts: plan.finish(plan.merge(parts)))
+
+        def finish(parts: list[Columns], time: Time) -> Columns:
+            return plan.finish(plan.merge(parts), f"{name} at {time!r}")
+
+        return _gather(partial, name, ExchangeColumns(plan.by), finish)
 
     def gather(
         self, by: str | Sequence[str], function: Callable[[Columns], Any], name: str = "gather"
@@ -78,7 +84,7 @@ class ColumnOperators:
         """`function(rows)` of all rows of a time that came to this worker; rows with equal keys come to one."""
         require_callable(function, name, "function of all rows of a time")
         pact = ExchangeColumns(_names(by))
-        return _gather(self._stream, name, pact, lambda parts: _as_columns(function(Columns.concat(parts)), name))
+        return _gather(self._stream, name, pact, lambda parts, _: _as_columns(function(Columns.concat(parts)), name))
 
     def join(
         self,
@@ -97,7 +103,13 @@ class ColumnOperators:
         return _join(self._stream, other, keys, other_keys, name)
 
     def tumbling(
-        self, time: str, size: int, by: str | Sequence[str] = (), *, name: str = "tumbling", **aggregates: Any
+        self,
+        time: str,
+        size: int | Duration,
+        by: str | Sequence[str] = (),
+        *,
+        name: str = "tumbling",
+        **aggregates: Any,
     ) -> Stream[Columns]:
         """Aggregates by window of `size`, as `sliding` does with a slide of the same length."""
         return self.sliding(time, size, size, by, name=name, **aggregates)
@@ -105,8 +117,8 @@ class ColumnOperators:
     def sliding(
         self,
         time: str,
-        size: int,
-        slide: int,
+        size: int | Duration,
+        slide: int | Duration,
         by: str | Sequence[str] = (),
         *,
         name: str = "sliding",
@@ -114,19 +126,18 @@ class ColumnOperators:
     ) -> Stream[Columns]:
         """For each window [end - size, end), every `slide`, and each group in it: one row with `window_end`.
 
-        `time` is a column in the dataflow's own units. A window comes out at the time of its end, once no record before
-        that can come any more.
+        `time` is a column of integers in the dataflow's own units, or of dates, moments or time spans, whose units are
+        known and may differ from batch to batch. `size` and `slide` are durations ("10s", a timedelta), or numbers in
+        the dataflow's units. A window comes out at the time of its end, once no record before that can come any more.
         """
-        if slide < 1 or size < slide or size % slide:
-            raise ConstructionError(f"{name}: the size of a window must be a multiple of its slide: {size} and {slide}")
-        plan = Aggregates(("window_end", *_names(by)), aggregates)
+        windows = Windows(name, time, size, slide, unit_of(self._stream.scope.domain))
+        plan = Aggregates((END, *_names(by)), aggregates)
 
         def panes(batch: Columns) -> Columns:
-            ends = (batch[time].astype(np.int64, copy=False) // slide + 1) * slide
-            return plan.partial(batch.with_columns({"window_end": ends}))
+            return plan.partial(batch.with_columns({END: windows.ends(batch)}))
 
         partial = self._batches(f"{name} (local)", len, panes)
-        return _windows(partial, name, plan, size, slide)
+        return in_windows(partial, name, plan, windows)
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:
@@ -141,8 +152,10 @@ def _as_columns(value: Any, name: str) -> Columns:
     return Columns(value)
 
 
-def _gather(stream: Stream[Any], name: str, pact: Pact, finish: Callable[[list[Columns]], Columns]) -> Stream[Any]:
-    """Keeps the batches of each time, and gives `finish(batches)` when the time is complete."""
+def _gather(
+    stream: Stream[Any], name: str, pact: Pact, finish: Callable[[list[Columns], Time], Columns]
+) -> Stream[Any]:
+    """Keeps the batches of each time, and gives `finish(batches, time)` when the time is complete."""
     waiting: dict[Time, list[Columns]] = {}
 
     def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
@@ -152,34 +165,9 @@ def _gather(stream: Stream[Any], name: str, pact: Pact, finish: Callable[[list[C
         waiting[message.time].append(batch)
 
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        output.give(capability, finish(waiting.pop(capability.time)))
+        output.give(capability, finish(waiting.pop(capability.time), capability.time))
 
     return unary_notify(stream, name, on_batch, on_notify, pact=pact)
-
-
-def _windows(stream: Stream[Any], name: str, plan: Aggregates, size: int, slide: int) -> Stream[Any]:
-    """Puts each pane into the windows that it is part of; a window comes out at its end."""
-    waiting: dict[int, list[Columns]] = {}  # by end
-
-    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
-        for pane in np.unique(batch["window_end"]).tolist():
-            part = batch.filter(batch["window_end"] == pane)
-            if pane <= message.time:
-                raise ValueError(
-                    f"{name}: a record of the window that ends at {pane} came at {message.time!r}: too late"
-                )
-            for end in range(pane, pane + size, slide):
-                if end not in waiting:
-                    waiting[end] = []
-                    notificator.notify_at(message.delayed(end))
-                waiting[end].append(part)
-
-    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        end = capability.time
-        parts = [part.with_columns({"window_end": np.full(len(part), end)}) for part in waiting.pop(end)]
-        output.give(capability, plan.finish(plan.merge(parts)))
-
-    return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
 
 
 def _join(

@@ -10,13 +10,15 @@ import numpy as np
 from dataflow.channels.hashing import stable_hash
 from dataflow.channels.pact import Batch, Pact
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.instants import words
 
 
 def require_columns(batch: Batch, what: str) -> Columns:
     """TypeError unless a batch is columns."""
     if not isinstance(batch, Columns):
         raise TypeError(
-            f"{what} works on columns, and rows came: send a mapping of names to arrays, such as {{'key': array}}"
+            f"{what} works on columns, and rows came: send a mapping of names to arrays, such as {{'key': array}} "
+            "(as an item of a source: `Columns({'key': array})`)"
         )
     return batch
 
@@ -51,7 +53,10 @@ class ExchangeColumns(Pact):
 
 
 def key_words(column: Any) -> Array:
-    """A word for each value, equal for equal ones in every process: integers are their own, others are hashed."""
+    """A word for each value, equal for equal ones in every process: integers are their own, others are hashed.
+
+    Of dates and time spans it is the number of nanoseconds, whatever their unit.
+    """
     from dataflow.columns.hashing import words_of
 
     if isinstance(column, np.ndarray):
@@ -61,8 +66,8 @@ def key_words(column: Any) -> Array:
             return plain.view(np.uint64)
         if column.dtype.kind == "c":
             raise TypeError("complex numbers cannot be keys: use their parts, as two columns")
-        return words_of(column)
+        return words(column) if column.dtype.kind in "mM" else words_of(column)
     encoded = column.dictionary_encode(null_encoding="encode")
-    words = np.array([stable_hash(value) for value in encoded.dictionary.to_pylist()], np.uint64)
+    hashes = np.array([stable_hash(value) for value in encoded.dictionary.to_pylist()], np.uint64)
     indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
-    return words[indices]
+    return hashes[indices]

@@ -66,6 +66,20 @@ class Pending(Part):
         values = [np.ascontiguousarray(rows[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
         return np.ascontiguousarray(rows[:, 1]), values
 
+    def count_rows(self, words: Array) -> int:
+        """How many records so many words are."""
+        return len(words) // self.stride
+
+    def list_bin(self, bin: int) -> list[tuple[int, dict[str, Any]]]:
+        """The records of a bin, in the order of times: (time, the key and the values by name)."""
+        rows = self.segments.contents(bin).reshape(-1, self.stride)
+        rows = rows[np.argsort(rows[:, 0].view(np.int64), kind="stable")]
+        keys, values = self._columns(rows)
+        named = {"key": keys.view(np.int64).tolist()}
+        named.update({name: column.tolist() for name, column in zip(self.kinds, values, strict=True)})
+        times = np.ascontiguousarray(rows[:, 0]).view(np.int64).tolist()
+        return [(time, {name: column[i] for name, column in named.items()}) for i, time in enumerate(times)]
+
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""
         heaps.set_leaf(self.tree, bin, heaps.NEVER)

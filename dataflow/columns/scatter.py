@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from dataflow.columns.batch import Array, Columns
+from dataflow.columns.zones import plain, with_zone, zone_of
+from dataflow.compiled.kernel import kernel
 
 _FEW = 1 << 12  # rows: below, a call for each column costs more than looking up each row's number
 _OWNERS = types.Array(types.uint16, 1, "C", readonly=True)
 _1 = np.uint64(1)
 
 
-@njit(types.void(_OWNERS, types.int64[::1]), cache=True)
+@kernel(types.void(_OWNERS, types.int64[::1]))
 def count_owners(to: Any, counts: Any) -> None:
     """How many rows each owner gets, added to `counts`."""
     if counts.size == 2:
@@ -32,7 +34,7 @@ def _kind(word: Any) -> Any:
     return types.void(_OWNERS, types.int64[::1], types.Array(word, 1, "C", readonly=True), word[::1])
 
 
-@njit([_kind(word) for word in (types.uint8, types.uint16, types.uint32, types.uint64)], cache=True)
+@kernel(*[_kind(word) for word in (types.uint8, types.uint16, types.uint32, types.uint64)])
 def scatter(to: Any, firsts: Any, column: Any, out: Any) -> None:
     """Copies each row to the next place of its owner, whose first one is in `firsts`.
 
@@ -79,8 +81,9 @@ def _scatter(batch: Columns, to: Array, firsts: Array) -> Columns:
     for name, column in columns.items():
         if name not in taken:
             word = f"u{column.itemsize}"
-            taken[name] = np.empty_like(column)
-            scatter(to, firsts, column.view(word), taken[name].view(word))
+            moved = np.empty_like(plain(column))
+            scatter(to, firsts, plain(column).view(word), moved.view(word))
+            taken[name] = with_zone(moved, zone_of(column))
     return Columns.trusted({name: taken[name] for name in columns}, len(batch))
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dataflow.columns.zones import checked_zone
+from dataflow.durations import NANOSECONDS
+
 Schema: TypeAlias = Mapping[str, Any]
 """Names and numpy types; in state also (type, length) for a fixed array."""
 
 _KINDS = "iufb"
+_TIMED = ("values", "output")  # where dates, moments and time spans can be declared: to a fold they are integers
+_ZONED = re.compile(r"(?:M8|datetime64)\[(\w+), ?([^\]]+)\]")  # "M8[us, Europe/Berlin]"
 
 
 def wide(schema: Schema | None, what: str) -> dict[str, np.dtype[Any]]:
@@ -20,7 +26,25 @@ def wide(schema: Schema | None, what: str) -> dict[str, np.dtype[Any]]:
 
 def widest(kind: np.dtype[Any]) -> np.dtype[Any]:
     """The 64-bit type that holds values of a type."""
-    return np.dtype({"i": np.int64, "b": np.int64, "u": np.uint64, "f": np.float64}[kind.kind])
+    wide_types = {"i": np.int64, "b": np.int64, "u": np.uint64, "f": np.float64, "m": np.int64, "M": np.int64}
+    return np.dtype(wide_types[kind.kind])
+
+
+def stored(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The type as which compiled code writes values of a type: moments are counts."""
+    return np.dtype(np.int64) if kind.kind in "mM" else kind
+
+
+def units(schema: Schema | None) -> dict[str, str]:
+    """The units of columns that are declared to be dates, moments or time spans."""
+    kinds = declared(schema, "values")
+    return {name: np.datetime_data(kind)[0] for name, kind in kinds.items() if kind.kind in "mM"}
+
+
+def zones(schema: Schema | None) -> dict[str, str]:
+    """The time zones of columns that are declared to have one: "M8[us, Europe/Berlin]"."""
+    found = {name: _ZONED.fullmatch(kind) for name, kind in (schema or {}).items() if isinstance(kind, str)}
+    return {name: checked_zone(zone[2]) for name, zone in found.items() if zone is not None}
 
 
 def declared(schema: Schema | None, what: str) -> dict[str, np.dtype[Any]]:
@@ -59,7 +83,9 @@ def _items(schema: Schema | None, what: str) -> list[tuple[str, Any]]:
 
 
 def _scalar(name: str, kind: Any, what: str) -> np.dtype[Any]:
+    zoned = _ZONED.fullmatch(kind) if isinstance(kind, str) else None
     try:
+        kind = kind if zoned is None else f"M8[{zoned[1]}]"
         dtype: np.dtype[Any] = np.dtype(kind)
     except TypeError:
         raise TypeError(
@@ -67,6 +93,15 @@ def _scalar(name: str, kind: Any, what: str) -> np.dtype[Any]:
         ) from None
     if dtype == np.float16:
         raise TypeError(f"{what} {name!r} is float16, with which nothing can be computed: say 'f4'")
+    if dtype.kind in "mM" and what in _TIMED:
+        return _timed(name, dtype, what)
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise TypeError(f"{what} {name!r} is {dtype}: only integers, floats and booleans of up to 64 bits can be used")
+    return dtype
+
+
+def _timed(name: str, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
+    unit, multiple = np.datetime_data(dtype)
+    if unit not in NANOSECONDS or multiple != 1:
+        raise TypeError(f"{what} {name!r} is {dtype}: say its unit, one of {', '.join(NANOSECONDS)}, as in 'M8[ms]'")
     return dtype

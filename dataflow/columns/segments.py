@@ -70,6 +70,27 @@ class Part:
 
     segments: Segments
 
+    @property
+    def bins(self) -> int:
+        """How many bins there are, here and elsewhere."""
+        return self.segments.bins
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        return self.segments.has(bins)
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """How many bytes of each bin, from one number up to another, would travel."""
+        return self.segments.sizes_of(first, end)
+
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        self.segments.stay_ahead()
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes of memory before they are needed."""
+        self.segments.make_ready(size)
+
     def describe(self) -> Array:
         """What must be known of the rows, besides themselves, where a bin arrives: words."""
         return np.empty(0, np.uint64)
@@ -79,13 +100,17 @@ class Part:
 
     def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
         """Takes a bin out, in pieces of at most `limit` words."""
+        yield from self.copy(bin, limit)
+        self.segments.clear(bin)
+
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        """The same pieces of a bin that stays. They are views: good until the bin changes."""
         segments = self.segments
         rows = segments.contents(bin)
         room, used, extra = segments.meta[bin, kernels.ROOM :].tolist()
         extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
         for offset in range(0, len(rows), limit):
             yield (room, used, extra, offset), rows[offset : offset + limit]
-        segments.clear(bin)
 
     def come(self, bin: int, head: Head, words: Array) -> bool:
         """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""
@@ -262,6 +287,11 @@ class Segments:
             return
         if kernels.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
             self._cold.clear()
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        found: Array = self.meta[bins, kernels.USED if self.deep else kernels.ROOM] != 0
+        return found
 
     @property
     def sizes(self) -> Array:

@@ -1,6 +1,6 @@
 """One key of a store: its row, its post-dated records and its chains, taken out and put in elsewhere.
 
-A store is taken apart into numbered parts, each an array of words, as in `movable`: the table first. An empty array
+A store is taken apart into numbered parts, each an array of words, the table first. An empty array
 for the table says that the key is there, with a state of no fields. Rows of dense and of hashed tables differ in the
 word of the key alone, which does not travel: a key may leave the one kind and arrive in the other.
 
@@ -9,27 +9,31 @@ Costs: a row O(1), post-dated records O(those of the bin), chains O(their length
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from dataflow.columns import heaps, joins, kernels
 from dataflow.columns.batch import Array
+from dataflow.columns.pending import Pending
+from dataflow.columns.segments import Part
 from dataflow.columns.table import Table
 
-SinglePart = tuple[int, int, Array]
+KeyPart: TypeAlias = tuple[int, int, Array]
 """(number, rows, words): so many rows of equal length."""
 
 
-def take_row(table: Table, key: Array) -> Array | None:
-    """The state of a key (an array of one), which the table then has no longer; None if it has none."""
+def take_row(table: Table, key: Array, keep: bool = False) -> Array | None:
+    """The state of a key (an array of one), which the table then has no longer unless it is to be kept; None if it has
+    none."""
     row = _row_of(table, key)
     if row is None:
         return None
-    table.moves[table.bins_of(key)] += 1
     skip = 0 if table.dense else 1
     words = table.words[row * table.stride + skip : (row + 1) * table.stride].copy()
+    if keep:
+        return words
+    table.rows_changed(table.bins_of(key))
     if table.dense:
         table.words[row * table.stride : (row + 1) * table.stride] = 0
     else:
@@ -58,15 +62,15 @@ def put_row(table: Table, key: Array, words: Array) -> None:
 
 def make_row(table: Table, key: Array) -> int:
     """The row of a key, made if need be."""
-    bin = int(table.bins_of(key)[0])
-    table.moves[bin] += 1
-    counted = int(table.meta[bin, kernels.RECORDS])
+    bins = table.bins_of(key)
+    table.rows_changed(bins)
+    counted = table.records[bins]
     row = int(table.rows(key)[0])
-    table.meta[bin, kernels.RECORDS] = counted  # it was no record
+    table.records[bins] = counted  # it was no record
     return row
 
 
-def take_pending(pending: Any, bin: int, key: Array) -> Array:
+def take_pending(pending: Pending, bin: int, key: Array, keep: bool = False) -> Array:
     """The post-dated records of a key, as words. The rest, sorted by time, is a heap still."""
     segments = pending.segments
     rows = segments.contents(bin).reshape(-1, pending.stride)
@@ -74,6 +78,8 @@ def take_pending(pending: Any, bin: int, key: Array) -> Array:
     if not chosen.any():
         return np.empty(0, np.uint64)
     taken, rest = rows[chosen], rows[~chosen]
+    if keep:
+        return np.ascontiguousarray(taken).reshape(-1)
     order = np.argsort(rest[:, 0].view(np.int64), kind="stable")
     rows[: len(rest)] = rest[order]
     segments.meta[bin, kernels.USED] = len(rest)
@@ -82,36 +88,12 @@ def take_pending(pending: Any, bin: int, key: Array) -> Array:
     return words
 
 
-def put_pending(pending: Any, bin: int, words: Array) -> None:
+def put_pending(pending: Pending, bin: int, words: Array) -> None:
     """Adds post-dated records."""
     pending.add(np.ascontiguousarray(words), np.full(len(words) // pending.stride, bin, np.int64))
 
 
-class WithPending:
-    """One key of a store that has a table and post-dated records, or a table alone."""
-
-    table: Table
-    pending: Any
-
-    def take_key(self, key: Array) -> Iterator[SinglePart]:
-        """Takes a key out, part by part."""
-        row = take_row(self.table, key)
-        if row is not None:
-            yield 0, 1, row
-        if self.pending is not None:
-            records = take_pending(self.pending, int(self.table.bins_of(key)[0]), key)
-            if records.size:
-                yield 1, len(records) // self.pending.stride, records
-
-    def put_key(self, key: Array, part: int, count: int, words: Array) -> None:
-        """Puts a part of a key in; a part that was cut comes piece by piece."""
-        if part == 0:
-            put_row(self.table, key, words)
-        else:
-            put_pending(self.pending, int(self.table.bins_of(key)[0]), words)
-
-
-def take_chain(table: Table, field: str, pool: Any, key: Array) -> tuple[int, Array]:
+def take_chain(table: Table, field: str, pool: Part, key: Array, keep: bool = False) -> tuple[int, Array]:
     """The rows of a key on one side of a join, as words without their links; the key has none of them then."""
     row = _row_of(table, key)
     segments = pool.segments
@@ -124,12 +106,14 @@ def take_chain(table: Table, field: str, pool: Any, key: Array) -> tuple[int, Ar
     joins.list_matches(heads, segments.words, segments.meta, segments.stride, bins, records, rows)
     whole = segments.words[: len(segments.words) // segments.stride * segments.stride].reshape(-1, segments.stride)
     values = whole[rows[::-1], 1:]  # the oldest first: they are put in front of one another
+    if keep:
+        return int(total), np.ascontiguousarray(values).reshape(-1)
     place = np.array([row], np.int64)
     joins.drop_chains(table[field], place, segments.words, segments.meta, segments.stride, bins)
     return int(total), np.ascontiguousarray(values).reshape(-1)
 
 
-def put_chain(table: Table, field: str, pool: Any, key: Array, count: int, words: Array) -> None:
+def put_chain(table: Table, field: str, pool: Part, key: Array, count: int, words: Array) -> None:
     """Adds `count` rows to a key."""
     row = make_row(table, key)
     segments = pool.segments

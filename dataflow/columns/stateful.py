@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from dataflow.builder import Context, OperatorBuilder
 from dataflow.columns.batch import Columns
-from dataflow.columns.batches import KeyedBatches
+from dataflow.columns.batches import BatchStore
 from dataflow.columns.fold import Fold
-from dataflow.columns.host import Host
-from dataflow.columns.joining import KeyedJoin
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.joining import JoinStore
+from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.pacts import ExchangeColumns
 from dataflow.columns.schema import Schema
 from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
 from dataflow.operator import Step
+from dataflow.state.host import Host
+from dataflow.state.stores.column_store import ColumnStore
+from dataflow.timestamp import unit_of
 
 if TYPE_CHECKING:
     from dataflow.stream import Stream
@@ -76,7 +78,8 @@ def unary(
     name: str = "unary",
 ) -> Stream[Columns]:
     """State by key that a function of whole batches changes: `fold(time, batch, state, notificator)`. See `batches`."""
-    return native((stream,), (key,), KeyedBatches(name, (key,), fold, state, pending, _SEGMENTS, keys), name)
+    unit = unit_of(stream.scope.domain)
+    return native((stream,), (key,), BatchStore(name, (key,), fold, state, pending, _SEGMENTS, keys, unit), name)
 
 
 def join(
@@ -92,17 +95,17 @@ def join(
 ) -> Stream[Columns]:
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both. See `joining`."""
     by = (key, right_key or key)
-    return native((left, right), by, KeyedJoin(name, by, (value, right_value), unique, _SEGMENTS), name)
+    return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
 
 
 def _stateful(
     streams: Sequence[Stream[Any]], sides: Sequence[Side], due: Fold | None, dense: Dense | None, name: str
 ) -> Stream[Columns]:
-    return native(streams, [side.key for side in sides], Keyed(name, sides, due, _SEGMENTS, dense), name)
+    return native(streams, [side.key for side in sides], FoldStore(name, sides, due, _SEGMENTS, dense), name)
 
 
-def native(streams: Sequence[Stream[Any]], keys: Sequence[str], keyed: Any, name: str) -> Stream[Columns]:
-    """An operator that hosts `keyed`, behind an exchange by the key of each stream."""
+def native(streams: Sequence[Stream[Any]], keys: Sequence[str], store: ColumnStore, name: str) -> Stream[Columns]:
+    """An operator that hosts a store, behind an exchange by the key of each stream."""
     scope = streams[0].scope
     if not scope.domain.total:
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
@@ -112,8 +115,7 @@ def native(streams: Sequence[Stream[Any]], keys: Sequence[str], keyed: Any, name
     builder.add_output()
 
     def make(context: Context) -> Step:
-        step: Callable[[], None] = Host(context, keyed, context.inputs).step
-        return step
+        return Host(context, store, context.inputs).step
 
     (out,) = builder.build(make, frontier=True)
     return out

@@ -9,15 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.columns import kernels
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
 from dataflow.columns.segments import Head, Part, Segments
+
+if TYPE_CHECKING:
+    from dataflow.columns.leaders import Leaders
 
 MOST = kernels.NEAR  # segments of a hash table; two at least, since a row's tag lacks the top bit of its hash
 
@@ -48,21 +52,71 @@ class Table(Part, ABC):
     def __init__(self, bins: int, schema: Schema) -> None:
         if type(bins) is not int or bins < 2 or bins & (bins - 1) or bins > 1 << 20:
             raise ValueError(f"the number of bins must be a power of two from 2 to 2^20, not {bins!r}")
-        self.bins = bins
         self.dtype = state_dtype(schema, tagged=not self.dense)
         self.segments = Segments(bins, self.dtype.itemsize // 8)
         self.words, self.meta, self.ctl = self.segments.words, self.segments.meta, self.segments.ctl
         self.stride = self.segments.stride
         self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
-        self.moves: Array = np.zeros(bins, np.int64)  # by bin, how often rows have come or gone without a record
+        self._changed: NDArray[np.bool_] | None = None  # by bin, once somebody tracks changes
         self.homes: Array = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
+        self._leaders: dict[str, Leaders] = {}  # by field
 
     def departed(self, bin: int) -> None:
-        self.moves[bin] += 1
+        self.rows_changed(np.array([bin]))
 
     def arrived(self, bin: int) -> None:
-        self.moves[bin] += 1
+        self.rows_changed(np.array([bin]))
+
+    def rows_changed(self, bins: Array) -> None:
+        """Rows of bins came or went without a record: what was known of them is not known any more."""
+        for leaders in self._leaders.values():
+            leaders.doubt(bins)
+
+    def leaders(self, field: str) -> Leaders:
+        """Adds to an integer field, and knows who has the largest value. The same object for each call."""
+        if field not in self._leaders:
+            from dataflow.columns.leaders import Leaders  # which compiles: most tables do without
+
+            self._leaders[field] = Leaders(self, field)
+        return self._leaders[field]
+
+    @property
+    def key_count(self) -> int:
+        """How many keys have state. O(bins)."""
+        return int(self.meta[:, kernels.USED].sum())
+
+    @property
+    def records(self) -> Array:
+        """By bin, how many records were applied here so far, in 32 bits, which come round."""
+        counted: Array = self.meta[:, kernels.RECORDS]
+        return counted
+
+    # Which bins have changed
+
+    def track_changes(self) -> None:
+        """From now on `take_changed` says which bins have changed: all that are here, at first."""
+        if self._changed is None:
+            self._changed = np.zeros(self.bins, bool)
+            self._changed[self.occupied] = True
+
+    def take_changed(self) -> NDArray[np.intp]:
+        """The bins that have changed since this was last asked."""
+        if self._changed is None:
+            raise AssertionError("nobody asked this table to track changes")
+        changed = np.flatnonzero(self._changed)
+        self._changed[changed] = False
+        return changed
+
+    def mark(self, keys: Array) -> None:
+        """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
+        if self._changed is not None:
+            self._changed[self.bins_of(keys)] = True
+
+    def mark_bin(self, bin: int) -> None:
+        """The same of a whole bin."""
+        if self._changed is not None:
+            self._changed[bin] = True
 
     @property
     def fields(self) -> list[str]:
@@ -85,13 +139,28 @@ class Table(Part, ABC):
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         """The row of one key; whether there is one."""
 
-    @abstractmethod
     def forget(self, keys: Array) -> None:
         """Removes keys and their state."""
+        self.remove(keys)
+        if self._leaders:
+            self.rows_changed(self.bins_of(keys))
+
+    @abstractmethod
+    def remove(self, keys: Array) -> None:
+        """The same for those who keep leaders themselves: these are not told."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> int:
+        """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
 
     @abstractmethod
     def scan(self) -> tuple[Array, Array]:
         """Every key that has state, and its row."""
+
+    @abstractmethod
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        """Every key of a bin, and its row. O(segment)."""
 
     def read(self) -> Columns:
         """All state as columns: `key` and the fields. O(state): for tests, snapshots and reports."""
@@ -106,7 +175,7 @@ class Table(Part, ABC):
     @property
     def occupied(self) -> Array:
         """The bins that have something in them."""
-        return np.flatnonzero(self.meta[:, kernels.USED if self.segments.deep else kernels.ROOM])
+        return np.flatnonzero(self.has(np.arange(self.bins)))
 
 
 class HashTable(Table):
@@ -140,6 +209,21 @@ class HashTable(Table):
                 place = 0  # others have closed gaps or made the segment grow meanwhile: some are further to the front
         self.segments.watch()
 
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        if not self.segments.deep:
+            yield from super().copy(bin, limit)
+            return
+        rows = self._rows_of_bin(bin)
+        each = max(1, limit // self.stride)
+        table = self.words[: len(self.entries) * self.stride].reshape(-1, self.stride)
+        for start in range(0, len(rows), each):
+            yield (0, len(rows), 0, start * self.stride), table[rows[start : start + each]].reshape(-1)
+
+    def _rows_of_bin(self, bin: int) -> Array:
+        rows = np.empty(int(self.meta[bin, kernels.USED]), np.int64)
+        kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
+        return rows
+
     def come(self, bin: int, head: Head, words: Array) -> bool:
         if not self.segments.deep:
             return super().come(bin, head, words)
@@ -168,7 +252,12 @@ class HashTable(Table):
         mix_all(keys, hashes)
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
 
+    @property
+    def spread(self) -> int:
+        return self.reach
+
     def rows(self, keys: Array) -> Array:
+        self.mark(keys)
         rows = np.empty(len(keys), np.int64)
         if kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
             raise self.full()
@@ -182,7 +271,8 @@ class HashTable(Table):
             self.meta[self.bins_of(key), kernels.RECORDS] += 1
         return bool(row[0] >= 0)
 
-    def forget(self, keys: Array) -> None:
+    def remove(self, keys: Array) -> None:
+        self.mark(keys)
         kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
     def anchors(self) -> Array:
@@ -193,9 +283,16 @@ class HashTable(Table):
         return keys
 
     def scan(self) -> tuple[Array, Array]:
-        count = int(self.meta[:, kernels.USED].sum())
+        count = self.key_count
         keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
         kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
+        unmix_all(keys, keys)
+        return keys, rows
+
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        rows = self._rows_of_bin(bin)
+        top = (np.uint64(bin) << np.uint64(self.shift)) & kernels.TOP
+        keys = (self.words[rows * self.stride] & ~kernels.TOP) | top
         unmix_all(keys, keys)
         return keys, rows
 
@@ -255,19 +352,27 @@ class DenseTable(Table):
     def bins_of(self, keys: Array) -> Array:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)
 
+    @property
+    def spread(self) -> int:
+        return self.shift
+
     def rows(self, keys: Array) -> Array:
+        rows = self._places(keys)
+        np.add.at(self.records, self.bins_of(keys), 1)
+        return rows
+
+    def _places(self, keys: Array) -> Array:
         self.check(keys)
-        bins = self.bins_of(keys)
-        np.add.at(self.meta[:, kernels.RECORDS], bins, 1)
-        rows: Array = self.meta[bins, kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
+        self.mark(keys)
+        rows: Array = self.meta[self.bins_of(keys), kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
         return rows
 
     def locate(self, key: Array, row: Array, create: bool) -> bool:
         row[:] = self.rows(key)
         return True
 
-    def forget(self, keys: Array) -> None:
-        self.entries[self.rows(keys)] = np.zeros((), self.dtype)
+    def remove(self, keys: Array) -> None:
+        self.entries[self._places(keys)] = np.zeros((), self.dtype)
 
     def anchors(self) -> Array:
         return self.occupied.astype(np.uint64)
@@ -280,6 +385,14 @@ class DenseTable(Table):
         rows = self.meta[bins, kernels.FIRST][:, None] + positions[None, :]
         inside = keys < self.domain
         return keys[inside].astype(np.uint64), rows[inside]
+
+    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+        if not self.meta[bin, kernels.ROOM]:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        positions = np.arange(self._each)
+        keys = (positions << self.shift) + bin
+        inside = keys < self.domain
+        return keys[inside].astype(np.uint64), int(self.meta[bin, kernels.FIRST]) + positions[inside]
 
 
 def make_table(bins: int, schema: Schema, dense: Dense | None) -> Table:

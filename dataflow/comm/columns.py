@@ -2,16 +2,24 @@
 
 A numpy column is one buffer. An Arrow column is up to three (which values are there, offsets, bytes), and is checked in
 full when it is received: a peer's offsets may point anywhere.
+
+Columns that are a value among others (a result of main, a record that is a batch, an event of a capture) are packed
+with them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.columns.zones import Array, Zoned, checked_zone, plain, with_zone, zone_of
+from dataflow.text import show
+from dataflow.values import arrays
+from dataflow.values.refusal import Refusal
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 
@@ -19,11 +27,21 @@ Buffer = bytes | memoryview
 
 
 def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
-    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...]."""
+    """Adds the buffers of a batch; its shape for the header: [rows, [name, type, buffers], ...].
+
+    A type is the name of a dtype, [that name, a time zone], or the name of one of Arrow's types. TypeError for rows
+    without columns: they would be a number, and whoever receives a number cannot tell what it costs.
+    """
     shapes: list[Any] = [len(batch)]
+    if len(batch) and not batch.names:
+        raise TypeError(
+            f"{len(batch):,} rows without columns cannot be sent to another worker: select at least one column"
+        )
     for name, column in batch.columns.items():
         if isinstance(column, np.ndarray):
-            shapes.append([name, codec.dtype_name(column.dtype), 1])
+            zone = zone_of(column)
+            kind = codec.dtype_name(column.dtype)
+            shapes.append([name, kind if zone is None else [kind, zone], 1])
             buffers.append(np.ascontiguousarray(column).view(np.uint8).data)
         else:
             pieces = _arrow_buffers(column)
@@ -32,23 +50,48 @@ def encode_columns(batch: Columns, buffers: list[Buffer]) -> list[Any]:
     return shapes
 
 
-def decode_columns(shapes: Any, buffers: list[memoryview], first: int) -> Columns:
-    """The batch whose buffers begin with the first-th."""
+def decode_columns(shapes: Any, buffers: Iterator[memoryview]) -> Columns:
+    """The batch whose buffers come next. ValueError if there is no such batch."""
     rows, *columns = shapes
-    if type(rows) is not int or rows < 0:
-        raise ValueError(f"a batch of {rows!r} rows")
+    if type(rows) is not int or rows < 0 or (rows and not columns):
+        raise ValueError(f"{show(rows)} rows in {len(columns)} columns")
     arrays: dict[str, Any] = {}
     for name, kind, layout in columns:
-        if kind in _ARROW:
-            pieces = [buffers[first + sum(layout[:i])] if there else None for i, there in enumerate(layout)]
-            arrays[name] = _arrow_array(kind, rows, pieces)
-            first += sum(map(bool, layout))
+        if type(name) is not str or name in arrays:
+            raise ValueError(f"a column with the name {show(name)}, or two of them")
+        if type(kind) is str and kind in _ARROW:
+            arrays[name] = _arrow_array(kind, rows, _pieces(layout, buffers))
+        elif layout != 1:
+            raise ValueError(f"a column of numbers in {show(layout)} buffers")
         else:
-            arrays[name] = np.frombuffer(buffers[first], codec.safe_dtype(kind))
-            first += 1
+            arrays[name] = _numpy_array(kind, _next(buffers))
         if len(arrays[name]) != rows:
-            raise ValueError(f"column {name!r} has {len(arrays[name])} of {rows} rows")
+            raise ValueError(f"column {show(name)} has {len(arrays[name])} of {rows} rows")
     return Columns.trusted(arrays, rows)
+
+
+def _pieces(layout: Any, buffers: Iterator[memoryview]) -> list[memoryview | None]:
+    if type(layout) is not list or len(layout) != 3 or not all(type(there) is bool for there in layout):
+        raise ValueError(f"a column of strings in {show(layout)} buffers")
+    return [_next(buffers) if there else None for there in layout]
+
+
+def _next(buffers: Iterator[memoryview]) -> memoryview:
+    buffer = next(buffers, None)
+    if buffer is None:
+        raise ValueError("a buffer is missing")
+    return buffer
+
+
+def _numpy_array(kind: Any, buffer: memoryview) -> Array:
+    """`kind` is the name of a dtype, or [that name, a time zone]."""
+    if type(kind) is not list:
+        return np.frombuffer(buffer, codec.safe_dtype(kind))
+    name, zone = kind
+    array = with_zone(np.frombuffer(buffer, codec.safe_dtype(name)), checked_zone(zone))
+    if zone_of(array) is None:
+        raise ValueError(f"a column of {array.dtype} in the time zone {show(zone)}")
+    return array
 
 
 def _arrow_buffers(column: Any) -> list[Any]:
@@ -62,9 +105,34 @@ def _arrow_buffers(column: Any) -> list[Any]:
 def _arrow_array(kind: str, rows: int, pieces: list[Any]) -> Any:
     import pyarrow
 
-    if len(pieces) != 3:
-        raise ValueError(f"a column of strings in {len(pieces)} buffers")
     wrapped = [None if piece is None else pyarrow.py_buffer(piece) for piece in pieces]
     array = pyarrow.Array.from_buffers(pyarrow.type_for_alias(kind), rows, wrapped)
     array.validate(full=True)
     return array
+
+
+def _of_columns(batch: Columns) -> list[Any]:
+    buffers: list[Buffer] = []
+    shapes = encode_columns(batch, buffers)
+    return [shapes, [bytes(buffer) for buffer in buffers]]
+
+
+def _to_columns(plain: Any) -> Columns:
+    shapes, buffers = plain
+    return decode_columns(shapes, iter([memoryview(bytearray(buffer)) for buffer in buffers]))
+
+
+def _of_zoned(array: Any) -> list[Any]:
+    zone = zone_of(array)
+    if zone is None:  # what numpy made of moments: it is a plain array, but for its class
+        raise Refusal(array, "Send a plain array: `numpy.asarray(array)`.")
+    return [zone, arrays.of_array(plain(array))]
+
+
+def _to_zoned(content: Any) -> Any:
+    zone, array = content
+    return with_zone(arrays.to_array(array), checked_zone(zone))
+
+
+codec.register(40, Columns, _of_columns, _to_columns)
+codec.register(41, Zoned, _of_zoned, _to_zoned)

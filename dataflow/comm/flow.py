@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dataflow.errors import ProtocolError
+
 DEFAULT_LIMIT = 64 << 20
 ON_ITS_WAY = -1  # in the place of a dataflow's number: pressure that concerns them all
 _OBJECT = 32  # what a small object weighs: a guess, as good as any
@@ -58,6 +60,7 @@ class Flow:
         # Small amounts are acknowledged together. All that may stay unacknowledged must fit under half of the limit,
         # where the pressure ends, or a sender could wait for an acknowledgement that never comes.
         self._grain = max(1, limit // (4 * peers))
+        self._unacknowledged: dict[int, int] = {}  # by receiver, the parts of on_its_way
         self._taken: dict[int, int] = {}  # by sender, what was taken and not yet acknowledged
         self._kept: dict[int, int] = {}  # by dataflow, what waits here to be written
         self._pressing: set[tuple[int, int]] = set()  # (worker, dataflow or ON_ITS_WAY): who is under pressure, by what
@@ -67,18 +70,31 @@ class Flow:
         """Whether nobody has too much data on its way."""
         return not any(why == ON_ITS_WAY for _, why in self._pressing)
 
+    @property
+    def pressing(self) -> list[tuple[int, int]]:
+        """Who is under pressure, and by what: (worker, dataflow or ON_ITS_WAY)."""
+        return sorted(self._pressing)
+
     def open_to(self, dataflow: int) -> bool:
         """Whether sources of a dataflow may go on. Other dataflows' sinks do not matter: one may wait for us."""
         return not any(why in (ON_ITS_WAY, dataflow) for _, why in self._pressing)
 
-    def sent(self, me: int, size: int) -> bool | None:
+    def sent(self, me: int, size: int, to: int) -> bool | None:
         """Data was sent. True if that puts this worker, `me`, under pressure, which it must say to all."""
         self.on_its_way += size
+        self._unacknowledged[to] = self._unacknowledged.get(to, 0) + size
         self.most = max(self.most, self.on_its_way)
         return self._changed(me, ON_ITS_WAY, self.on_its_way)
 
-    def acknowledged(self, me: int, size: int) -> bool | None:
-        """Data of this worker's was taken. False if that ends its pressure, which it must say to all."""
+    def acknowledged(self, me: int, size: int, by: int) -> bool | None:
+        """Data of this worker's was taken. False if that ends its pressure, which it must say to all.
+
+        ProtocolError if the other was never sent as much: believed, it would end all pressure for good.
+        """
+        left = self._unacknowledged.get(by, 0) - size
+        if size < 0 or left < 0:
+            raise ProtocolError(f"worker {by} acknowledges {size} bytes, of which {-left} were never sent to it")
+        self._unacknowledged[by] = left
         self.on_its_way -= size
         return self._changed(me, ON_ITS_WAY, self.on_its_way)
 

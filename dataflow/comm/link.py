@@ -183,8 +183,9 @@ class Link:
         """The messages that so many more bytes complete; FrameError names the peer."""
         try:
             self._decoder.received(count)
-        except FrameError as error:
-            raise FrameError(f"worker {self.peer} cannot be understood: {error}") from None
+        except (FrameError, MemoryError) as error:
+            why = str(error) or "there is no memory for its frame"
+            raise FrameError(f"worker {self.peer} cannot be understood: {why}") from None
         messages: list[AnyMessage] = []
         while (frame := self._decoder.take()) is not None:
             messages += decode_messages(frame, self.peer)

@@ -6,7 +6,7 @@ more are made per epoch and peer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dataflow.channels.pact import Batch
@@ -36,7 +36,8 @@ class Progress:
 
 @dataclass(slots=True)
 class Data:
-    """Records for an input: `channel` is the index of its location; `size` is what the batch weighs (see flow)."""
+    """Records for an input: `channel` is the index of its location; `size` is what the batch weighs (see flow), as its
+    sender says, and `received` how many bytes it was on the wire, if it came over one."""
 
     sender: int
     dataflow: int
@@ -44,6 +45,7 @@ class Data:
     time: Time
     batch: Batch
     size: int
+    received: int = field(default=0, repr=False, compare=False)
 
 
 @dataclass(slots=True)

@@ -10,66 +10,86 @@ row.
 
 from __future__ import annotations
 
-import dataclasses
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from dataflow import codec
+from dataflow.text import show
+from dataflow.values import arrays, objects, pretenders
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
+_NUMBERS = (np.number, np.bool_, np.datetime64, np.timedelta64)
 _VALUES, _TUPLES, _DATACLASS, _SCALARS = 0, 1, 2, 3
 _DEEPEST = 8  # shapes within shapes; what is deeper is encoded value by value
 
 
 def encode_rows(rows: list[Any]) -> bytes:
     """The bytes of a batch; TypeError names what cannot be sent."""
-    return codec.encode([len(rows), _encode_column(rows)])
+    suspects: list[list[Any]] = []
+    column = _encode_column(rows, suspects)
+    packed = codec.pack([len(rows), column])
+    if any(map(pretenders.hides, suspects)):
+        return codec.pack([len(rows), pretenders.reveal(column)])
+    return packed
 
 
 def decode_rows(data: bytes | memoryview) -> list[Any]:
     """The batch that was encoded; ValueError if the bytes are not one."""
     try:
         length, column = codec.decode(data)
-        rows = _decode_column(column, length)
+        if type(length) is not int:
+            raise ValueError("their number is not an integer")
+        rows = _decode_column(column)
     except Exception as error:
         raise ValueError(f"damaged rows: {error}") from None
     if len(rows) != length:
-        raise ValueError(f"damaged rows: {len(rows)} of {length} are there")
+        raise ValueError(f"damaged rows: {len(rows)} of {show(length)} are there")
     return rows
 
 
-def _encode_column(values: Any, depth: int = 0) -> list[Any]:
-    """A column of values: as they are, or as the columns of their parts if all have one shape."""
+def _encode_column(values: Any, suspects: list[list[Any]], depth: int = 0) -> list[Any]:
+    """A column of values: as they are, or as the columns of their parts if all have one shape. `suspects` gets those
+    in which there may be pretenders."""
     kinds = set(map(type, values))
-    if kinds <= _PLAIN or len(kinds) != 1 or depth == _DEEPEST:
+    if kinds <= _PLAIN:
         return [_VALUES, list(values)]
-    (kind,) = kinds
-    if kind is tuple and len(set(map(len, values))) == 1 and len(values[0]) > 0:
-        return [_TUPLES, [_encode_column(part, depth + 1) for part in zip(*values, strict=True)]]
-    if codec.is_record(kind) and (names := [field.name for field in dataclasses.fields(kind)]):
-        parts = [_encode_column([*map(attrgetter(name), values)], depth + 1) for name in names]
-        return [_DATACLASS, codec.class_name(kind), parts]
-    if issubclass(kind, np.number | np.bool_ | np.datetime64 | np.timedelta64) and len({v.dtype for v in values}) == 1:
-        array = np.array(values)
-        return [_SCALARS, codec.dtype_name(array.dtype), array.tobytes()]
-    return [_VALUES, list(values)]
+    if len(kinds) == 1 and depth < _DEEPEST:
+        (kind,) = kinds
+        if kind is tuple and len(set(map(len, values))) == 1 and len(values[0]) > 0:
+            return [_TUPLES, [_encode_column(part, suspects, depth + 1) for part in zip(*values, strict=True)]]
+        if codec.is_record(kind) and (parts := objects.field_columns(kind, values)) is not None:
+            columns = [_encode_column(part, suspects, depth + 1) for part in parts]
+            return [_DATACLASS, objects.class_name(kind), columns]
+        if issubclass(kind, _NUMBERS) and arrays.is_scalar(kind) and len({v.dtype for v in values}) == 1:
+            array = np.array(values)
+            return [_SCALARS, codec.dtype_name(array.dtype), array.tobytes()]
+    column = list(values)
+    if not kinds.isdisjoint(pretenders.SUSPECTS):
+        suspects.append(column)
+    return [_VALUES, column]
 
 
-def _decode_column(column: Any, length: int) -> list[Any]:
+def _decode_column(column: Any, depth: int = 0) -> list[Any]:
     kind, *parts = column
+    if type(kind) is not int or depth > _DEEPEST:
+        raise ValueError(f"a column of kind {show(kind)} at depth {depth}")
     if kind == _VALUES:
         (values,) = parts
         if type(values) is not list:
             raise ValueError("a column is not a list")
         return values
     if kind == _TUPLES:
-        return list(zip(*(_decode_column(part, length) for part in parts[0]), strict=True))
+        (inner,) = parts
+        return list(zip(*(_decode_column(part, depth + 1) for part in inner), strict=True))
     if kind == _DATACLASS:
-        cls = codec.find_class(parts[0], None)
-        rows = zip(*(_decode_column(part, length) for part in parts[1]), strict=True)
-        return [codec.make_dataclass(cls, row) for row in rows]
+        name, inner = parts
+        cls = objects.find_class(name, None)
+        rows = zip(*(_decode_column(part, depth + 1) for part in inner), strict=True)
+        return [objects.make_record(cls, row) for row in rows]
     if kind == _SCALARS:
-        return list(np.frombuffer(parts[1], codec.safe_dtype(parts[0])))
-    raise ValueError(f"unknown kind of column {kind!r}")
+        name, data = parts
+        if type(data) is not bytes:
+            raise ValueError(f"{type(data).__name__} where bytes belong")
+        return list(np.frombuffer(data, codec.safe_dtype(name)))
+    raise ValueError(f"unknown kind of column {show(kind)}")

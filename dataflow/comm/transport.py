@@ -152,6 +152,7 @@ class Linked:
         and then their memory can be used again."""
         for message in messages:
             if isinstance(message, Goodbye):
+                self._worker.said_goodbye(message)
                 self._farewell.set()
             elif not isinstance(message, Returned):  # which concerned the link alone
                 self._worker.receive(message)

@@ -3,6 +3,11 @@
 A frame carries any number of messages: its header is a list of them, and the buffers of their data follow in its
 body, each at a multiple of 16 bytes so that arrays can be used where they lie. Rows are packed into one buffer;
 columns are their arrays' own memory, neither copied when they are sent nor when they are received.
+
+Every field is checked here, as far as that is possible without knowing a dataflow: kinds of values, ranges of numbers,
+and that each buffer is used once and in order (or one buffer, named by each of a million messages, would be a million
+batches). What a peer may say when is for `conversation`; which channels, locations and times there are, for the
+dataflow.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from dataflow import codec
 from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
 from dataflow.comm.columns import decode_columns, encode_columns
+from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.comm.frames import Frame, FrameError
 from dataflow.comm.messages import (
     AnyMessage,
@@ -30,11 +36,13 @@ from dataflow.comm.messages import (
 )
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.progress.broadcast import ProgressBatch
+from dataflow.text import plain, show
 
 ALIGNMENT = 16
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]
 _ROWS, _COLUMNS = 0, 1
 _INTEGERS = {int}
+_MOST = (1 << 63) - 1  # of anything that is counted or weighed
 
 Buffer = bytes | memoryview
 
@@ -43,7 +51,7 @@ def encode_messages(messages: Sequence[AnyMessage]) -> tuple[bytes, list[Buffer]
     """The header and the pieces of the body of one frame."""
     buffers: list[Buffer] = []
     bodies = [_ENCODERS[type(message)](message, buffers) for message in messages]
-    header = codec.encode([[len(buffer) for buffer in buffers], bodies])
+    header = codec.pack([[len(buffer) for buffer in buffers], bodies])
     return header, _padded(buffers)
 
 
@@ -51,10 +59,12 @@ def decode_messages(frame: Frame, sender: int) -> list[AnyMessage]:
     """The messages of a frame; FrameError if they cannot be right."""
     try:
         sizes, bodies = codec.decode(frame.header)
-        buffers = _cut(frame.body, sizes)
-        messages: list[AnyMessage] = [_DECODERS[body[0]](sender, buffers, *body[1:]) for body in bodies]
+        buffers = _Buffers(_cut(frame.body, sizes))
+        messages = [_decode(sender, buffers, body) for body in bodies]
+        buffers.require_used()
     except Exception as error:  # whatever it is: the peer's bytes are to blame
-        raise FrameError(f"worker {sender} sent a frame that makes no sense: {error}") from error
+        why = plain(str(error) or type(error).__name__, 500)
+        raise FrameError(f"worker {sender} sent a frame that makes no sense: {why}") from None
     return messages
 
 
@@ -71,13 +81,51 @@ def _cut(body: memoryview, sizes: list[int]) -> list[memoryview]:
     buffers = []
     start = 0
     for size in sizes:
-        if type(size) is not int or size < 0:
-            raise ValueError(f"a buffer of {size!r} bytes")
+        if type(size) is not int or not 0 <= size <= len(body):
+            raise ValueError(f"a buffer of {show(size)} bytes")
         buffers.append(body[start : start + size])
         start += size + -size % ALIGNMENT
     if start != len(body):
         raise ValueError(f"buffers of {start} bytes in a body of {len(body)}")
     return buffers
+
+
+class _Buffers:
+    """The buffers of a frame, to be taken in order, each once."""
+
+    __slots__ = ("_buffers", "_next", "taken")
+
+    def __init__(self, buffers: list[memoryview]) -> None:
+        self._buffers = buffers
+        self._next = 0
+        self.taken = 0  # bytes
+
+    def __iter__(self) -> _Buffers:
+        return self
+
+    def __next__(self) -> memoryview:
+        """The next buffer."""
+        if self._next == len(self._buffers):
+            raise StopIteration
+        return self.take(self._next)
+
+    def take(self, number: Any) -> memoryview:
+        """The buffer that a message names; ValueError if it is not the next."""
+        self.require_next(number)
+        buffer = self._buffers[self._next]
+        self._next += 1
+        self.taken += len(buffer)
+        return buffer
+
+    def require_next(self, number: Any) -> None:
+        """ValueError if a message names another buffer than the next."""
+        if type(number) is not int or number != self._next or number >= len(self._buffers):
+            raise ValueError(f"buffer {show(number)} where {self._next} of {len(self._buffers)} is due")
+
+    def require_used(self) -> None:
+        """ValueError if buffers are left: nobody would send what nobody reads."""
+        if self._next != len(self._buffers):
+            raise ValueError(f"{self._next} of {len(self._buffers)} buffers are used")
 
 
 # One encoder and one decoder per kind of message
@@ -92,12 +140,14 @@ def _encode_progress(message: Progress, buffers: list[Buffer]) -> list[Any]:
 
 
 def _decode_progress(
-    sender: int, _: list[memoryview], dataflow: int, sequence: int, locations: Any, times: Any, diffs: Any
+    sender: int, _: _Buffers, dataflow: Any, sequence: Any, locations: Any, times: Any, diffs: Any
 ) -> Progress:
     if not set(map(type, (*locations, *diffs))) <= _INTEGERS:
         raise TypeError("a location or a count that is not an integer")
+    if diffs and not -_MOST <= min(diffs) <= max(diffs) <= _MOST:
+        raise ValueError("a count that cannot be")
     changes = tuple(zip(zip(locations, times, strict=True), diffs, strict=True))
-    return Progress(sender, _integer(dataflow), ProgressBatch(sender, _integer(sequence), changes))
+    return Progress(sender, _number(dataflow), ProgressBatch(sender, _number(sequence), changes))
 
 
 def _encode_data(message: Data, buffers: list[Buffer]) -> list[Any]:
@@ -111,26 +161,61 @@ def _encode_data(message: Data, buffers: list[Buffer]) -> list[Any]:
 
 def _decode_data(
     sender: int,
-    buffers: list[memoryview],
-    dataflow: int,
-    channel: int,
+    buffers: _Buffers,
+    dataflow: Any,
+    channel: Any,
     time: Any,
-    size: int,
-    first: int,
-    kind: int,
-    shapes: Any = None,
+    size: Any,
+    first: Any,
+    kind: Any,
+    *shape: Any,
 ) -> Data:
     batch: Batch
+    before = buffers.taken
+    if type(kind) is not int or kind not in (_ROWS, _COLUMNS) or len(shape) != kind:
+        raise ValueError(f"a batch of kind {show(kind)} with {len(shape)} shapes")
     if kind == _COLUMNS:
-        batch = decode_columns(shapes, buffers, _integer(first))
+        if len(shape[0]) > 1:  # a batch of no rows may have no column, and then no buffer
+            buffers.require_next(first)
+        batch = decode_columns(shape[0], buffers)
     else:
-        batch = decode_rows(buffers[_integer(first)])
-    return Data(sender, _integer(dataflow), _integer(channel), time, batch, _integer(size))
+        batch = decode_rows(buffers.take(first))
+    received = buffers.taken - before
+    return Data(sender, _number(dataflow), _number(channel), time, batch, _number(size), received)
 
 
-def _integer(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} where an integer belongs")
+def _decode_hello(sender: int, _: _Buffers, dataflow: Any, name: Any, lines: Any) -> Hello:
+    if type(name) is not str or type(lines) is not list or not set(map(type, lines)) <= {str}:
+        raise TypeError("a description of a dataflow that is not text")
+    return Hello(sender, _number(dataflow), name, tuple(lines))
+
+
+def _decode_pressure(sender: int, _: _Buffers, on: Any, dataflow: Any) -> Pressure:
+    if type(on) is not bool:
+        raise TypeError(f"{show(on)} where true or false belongs")
+    return Pressure(sender, on, ON_ITS_WAY if dataflow == ON_ITS_WAY else _number(dataflow))
+
+
+def _decode_returned(sender: int, _: _Buffers, blocks: Any) -> Returned:
+    if type(blocks) is not list:
+        raise TypeError(f"{show(blocks)} where a list of blocks belongs")
+    return Returned(sender, [_number(block) for block in blocks])
+
+
+def _decode(sender: int, buffers: _Buffers, body: Any) -> AnyMessage:
+    """One message."""
+    if type(body) is not list or not body or type(body[0]) is not int or body[0] not in _DECODERS:
+        raise ValueError(f"a message that is none: {show(body)}")
+    decode, fields = _DECODERS[body[0]]
+    if len(body) - 1 not in fields:
+        raise ValueError(f"a message with too many fields, or too few: {show(body)}")
+    return decode(sender, buffers, *body[1:])
+
+
+def _number(value: Any) -> int:
+    """An integer that counts or weighs something. (A bool is none, and neither is 1.0.)"""
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise ValueError(f"{show(value)} where a number belongs")
     return value
 
 
@@ -147,15 +232,15 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
-_DECODERS: dict[int, Callable[..., AnyMessage]] = {
-    0: lambda sender, _, dataflow, name, lines: Hello(sender, _integer(dataflow), str(name), tuple(map(str, lines))),
-    1: _decode_progress,
-    2: _decode_data,
-    3: lambda sender, _, dataflow: Dropped(sender, _integer(dataflow)),
-    4: lambda sender, _, dataflows: Finished(sender, _integer(dataflows)),
-    5: lambda sender, _, size: Consumed(sender, _integer(size)),
-    6: lambda sender, _, on, dataflow: Pressure(sender, bool(on), _integer(dataflow)),
-    7: lambda sender, _: Goodbye(sender),
-    8: lambda sender, _, blocks: Returned(sender, [_integer(block) for block in blocks]),
-    9: lambda sender, _, *numbers: Taken(sender, *map(_integer, numbers)),
+_DECODERS: dict[int, tuple[Callable[..., AnyMessage], tuple[int, ...]]] = {  # and how many fields there may be
+    0: (_decode_hello, (3,)),
+    1: (_decode_progress, (5,)),
+    2: (_decode_data, (6, 7)),
+    3: (lambda sender, _, dataflow: Dropped(sender, _number(dataflow)), (1,)),
+    4: (lambda sender, _, dataflows: Finished(sender, _number(dataflows)), (1,)),
+    5: (lambda sender, _, size: Consumed(sender, _number(size)), (1,)),
+    6: (_decode_pressure, (2,)),
+    7: (lambda sender, _: Goodbye(sender), (0,)),
+    8: (_decode_returned, (1,)),
+    9: (lambda sender, _, *numbers: Taken(sender, *map(_number, numbers)), (3,)),
 }

@@ -51,9 +51,7 @@ def figures_of(outcome: Outcome, title: str, caption: str) -> dict[str, Figure]:
         "memory": plots.memory(outcome, f"{title}: memory of each worker", caption),
     }
     if ended := plots.points(outcome):
-        figures["latency-against-duration"] = plots.latency_against_duration(
-            ended, f"{title}: migrations", caption
-        )
+        figures["latency-against-duration"] = plots.latency_against_duration(ended, f"{title}: migrations", caption)
     return figures
 
 

@@ -70,7 +70,6 @@ class Schedule:
         if per_epoch.numerator * epoch_ns >= 1 << 62:
             raise ValueError(f"{self.rate} records/s in epochs of {self.epoch} s: too many records an epoch")
 
-
     # When
 
     @property

@@ -16,5 +16,6 @@ not outlive its parent.
 Between them: `report`: results, and exceptions that can be raised again. `framing`: whole messages.
 
 - `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
-  hosts, which keep an eye on each other.
+  hosts, which keep an eye on each other. `control`: what they say to each other. `strangers`: what is said about
+  connections that were turned away.
 """

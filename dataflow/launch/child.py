@@ -21,6 +21,7 @@ from dataflow.comm.link import Link, Shared
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
+from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import PeerLost, TooManyWorkers
 from dataflow.execute import Main
 from dataflow.groups import unwrap
@@ -106,6 +107,8 @@ class Assignment:
     debug: bool
     limit: int
     crowded: bool  # whether there are more workers than processors on this host
+    warn_after: float | None  # see dataflow.watch
+    voice: Voice  # what it may say about compiling
 
 
 def run_child(assignment: Assignment, load: Load) -> NoReturn:
@@ -124,6 +127,7 @@ def run_child(assignment: Assignment, load: Load) -> NoReturn:
     except BaseException as error:  # whatever it is, the supervisor is told, and the process ends
         supervisor.tell(report.encode_failure(error))
     finally:
+        teller.close()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
                 stream.flush()
@@ -137,6 +141,7 @@ def _settle_in(assignment: Assignment) -> None:
     signal.set_wakeup_fd(-1)
     end_with_parent(assignment.parent)
     keep_freed_memory()
+    teller.speak_as(assignment.voice)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(assignment.ends.stdout, 1)
@@ -213,7 +218,7 @@ async def _run(
 
 async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args: tuple[Any, ...]) -> bytes:
     links = await find_links(assignment.neighbours)()
-    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit)
+    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(worker, links, None if assignment.crowded else Patience())
     worker.transport = transport

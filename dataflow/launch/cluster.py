@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 
 import trio
 
-from dataflow import codec
 from dataflow.comm.frames import FrameDecoder, FrameEncoder
 from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
-from dataflow.errors import Terminated, WorkerFailed
+from dataflow.errors import ProtocolError, Terminated, WorkerFailed
 from dataflow.execute import Main, check_main
 from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, Neighbours
+from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.process import Settings
@@ -75,21 +75,28 @@ async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> d
 
     async def watch_workers() -> None:
         try:
-            results.update(await supervise(crew, settings))
+            mine = await supervise(crew, settings)
         except (Exception, BaseExceptionGroup, Terminated) as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-            await others.tell_all(["failed", _blame(cause)], last=True)
+            await others.tell_all(HostFailed(_blame(cause)), last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
                 await others.started.wait()
             raise
-        await others.tell_all(["results", results])
+        results.update(mine)
+        await others.tell_all(Results(mine))  # and not what others may have returned by now: they answer for those
         done.set()
 
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_workers)
             pipes = await connect_all(
-                me, (cluster.listen, port), peers, cluster.tls, cluster.wait, lambda n: cluster.title(n - SUPERVISORS)
+                me,
+                (cluster.listen, port),
+                peers,
+                cluster.tls,
+                cluster.wait,
+                lambda n: cluster.title(n - SUPERVISORS),
+                crew.stderr,
             )
             await others.start(nursery, {n - SUPERVISORS: end for n, end in pipes.items()})
             results.update(await others.results())
@@ -114,8 +121,8 @@ class _Others:
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self._cluster = cluster
         self._patience = patience
-        self._links: dict[int, _ControlLink] = {}
-        self._unsaid: list[list[Any]] = []  # what happened before they were connected
+        self._links: dict[int, ControlLink] = {}
+        self._unsaid: list[News] = []  # what happened before they were connected
         self._results: dict[int, Any] = {}
         self._done: set[int] = set()
         self._gone: set[int] = set()  # those who have said goodbye
@@ -124,7 +131,9 @@ class _Others:
 
     async def start(self, nursery: trio.Nursery, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
         """Begins to listen to, and to be heard by, all of them."""
-        self._links = {host: _ControlLink(pipe, keys) for host, (pipe, keys) in pipes.items()}
+        self._links = {
+            host: ControlLink(pipe, keys, self._cluster.workers_of(host)) for host, (pipe, keys) in pipes.items()
+        }
         for host, link in self._links.items():
             nursery.start_soon(self._listen, host, link)
         nursery.start_soon(self._beat)
@@ -132,7 +141,7 @@ class _Others:
             await self.tell_all(message)
         self.started.set()
 
-    async def tell_all(self, message: list[Any], last: bool = False) -> None:
+    async def tell_all(self, message: News, last: bool = False) -> None:
         """Says something to all of them. One that cannot be told is gone, which its own listener will find out.
 
         Only what is said `last` is cut short after a while: half a message would make the connection useless.
@@ -152,7 +161,7 @@ class _Others:
 
     async def say_goodbye(self) -> None:
         """Says goodbye and waits for theirs: closing a connection with bytes unread may destroy what they were sent."""
-        await self.tell_all(["goodbye"], last=True)
+        await self.tell_all(Farewell(), last=True)
         with trio.move_on_after(self._patience):
             while len(self._gone) < len(self._links):
                 await self._news.wait()
@@ -164,47 +173,58 @@ class _Others:
 
     async def _beat(self) -> None:
         while True:
-            await self.tell_all(["alive"])
+            await self.tell_all(Alive())
             await trio.sleep(self._patience / 5)
 
-    async def _listen(self, host: int, link: _ControlLink) -> None:
+    async def _listen(self, host: int, link: ControlLink) -> None:
         title = self._cluster.title(host)
         while True:
-            with trio.move_on_after(self._patience) as waiting:
-                message = await link.hear()
+            try:
+                with trio.move_on_after(self._patience) as waiting:
+                    news = await link.hear()
+            except ProtocolError as error:
+                await self._give_up(f"{title}, cannot be understood: {error}")
             if waiting.cancelled_caught:
                 await self._give_up(f"{title}, has not answered for {self._patience:g} seconds")
-            if message is None:
+            if news is None:
                 await self._give_up(f"{title}, is gone: its connection ended in the middle of the computation")
-            if message[0] == "goodbye":
+            if isinstance(news, HostFailed):
+                raise WorkerFailed(f"{news.why} (reported by {title})")
+            if isinstance(news, Results):
+                await self._take_results(host, news)
+            elif isinstance(news, Farewell):
                 self._gone.add(host)
                 self._news.set()
                 return
-            if message[0] == "failed":
-                raise WorkerFailed(f"{message[1]} (reported by {title})")
-            if message[0] == "results":
-                self._results.update(message[1])
-                self._done.add(host)
-                self._news.set()
+
+    async def _take_results(self, host: int, results: Results) -> None:
+        if host in self._done or set(results.by_worker) != set(self._cluster.workers_of(host)):
+            title = self._cluster.title(host)
+            await self._give_up(f"{title}, sent the results of {len(results.by_worker)} workers, or sent them twice")
+        self._results.update(results.by_worker)
+        self._done.add(host)
+        self._news.set()
 
     async def _give_up(self, why: str) -> NoReturn:
         """Ends this host because of another, and says so first: the rest must not take us for the one that is gone."""
-        await self.tell_all(["failed", why], last=True)
+        await self.tell_all(HostFailed(why), last=True)
         raise WorkerFailed(why)
 
 
-class _ControlLink:
-    """Plain values to and from another supervisor, in the same frames as everything else."""
+class ControlLink:
+    """News to and from another supervisor, in the same frames as everything else."""
 
-    def __init__(self, pipe: Pipe, keys: Keys) -> None:
+    def __init__(self, pipe: Pipe, keys: Keys, workers: range) -> None:
+        """`workers` are those of the other host."""
         self._pipe = pipe
+        self._workers = workers
         self._encoder = FrameEncoder(keys.sending)
         self._decoder = FrameDecoder(keys.receiving)
         self._lock = trio.Lock()
 
-    async def say(self, message: list[Any]) -> None:
-        """Sends a value, whole: whoever is cancelled in the middle leaves a connection that is good for nothing."""
-        body = codec.encode(message)  # not the header: results may be larger than a header may be
+    async def say(self, news: News) -> None:
+        """Sends it, whole: whoever is cancelled in the middle leaves a connection that is good for nothing."""
+        body = encode_news(news)  # not the header: results may be larger than a header may be
         rest = memoryview(self._encoder.encode(b"", len(body)) + body)
         try:
             async with self._lock:
@@ -213,8 +233,8 @@ class _ControlLink:
         except (OSError, trio.BrokenResourceError):
             return  # the listening task will say so
 
-    async def hear(self) -> Any | None:
-        """Waits for a value; None if the connection has ended."""
+    async def hear(self) -> News | None:
+        """Waits for news; None if the connection has ended. ProtocolError if they make no sense."""
         while (frame := self._decoder.take()) is None:
             try:
                 count = await self._pipe.receive_into(self._decoder.buffer)
@@ -222,8 +242,13 @@ class _ControlLink:
                 return None
             if not count:
                 return None
-            self._decoder.received(count)
-        return codec.decode(frame.body)
+            try:
+                self._decoder.received(count)
+            except MemoryError:
+                raise ProtocolError("there is no memory for its frame") from None
+        if frame.header:
+            raise ProtocolError("a frame with a header, where supervisors send none")
+        return decode_news(frame.body, self._workers)
 
     async def close(self) -> None:
         """Ends the connection."""

@@ -24,6 +24,7 @@ from typing import NoReturn
 
 from dataflow import codec
 from dataflow.comm.arena import Arena, arena_size
+from dataflow.compiled.telling import Voice
 from dataflow.launch.child import PEER, Assignment, Ends, Load, Neighbours, run_child
 from dataflow.launch.framing import frame
 from dataflow.launch.process import Settings
@@ -103,8 +104,12 @@ class Forks:
             others.close()
         neighbours = Neighbours(index, set(self._workers) - {index}, sockets, post, self._key, self._arenas)
         crowded = len(self._workers) > _processors()
-        debug, limit = self._settings.debug, self._settings.limit
-        run_child(Assignment(index, self._peers, neighbours, ends, parent, debug, limit, crowded), self._load)
+        debug, limit, warn_after = self._settings.debug, self._settings.limit, self._settings.warn_after
+        voice = Voice(self._settings.terminal, speaks=index == self._workers.start)
+        run_child(
+            Assignment(index, self._peers, neighbours, ends, parent, debug, limit, crowded, warn_after, voice),
+            self._load,
+        )
 
     def _tell(self, *message: str | int) -> None:
         with contextlib.suppress(OSError):  # the supervisor is gone, and we are about to hear of it

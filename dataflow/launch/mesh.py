@@ -1,7 +1,8 @@
 """Connections between hosts: TCP, perhaps TLS, and the handshake, until everybody is connected with everybody.
 
 Of two parties the one with the greater number connects, again and again until the other listens or time is up. A
-stranger who connects to us is turned away with a line on standard error, and does not stop the computation.
+stranger who connects to us is turned away, and does not stop the computation. What is said about strangers is little
+(see `strangers`), and is written by a thread: whoever does not read our standard error cannot stop us.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from dataflow.comm.handshake import (
 from dataflow.comm.pipes import Pipe, SocketPipe, StreamPipe
 from dataflow.errors import HandshakeError
 from dataflow.launch.hosts import ClusterError, Tls, Unreachable
+from dataflow.launch.printer import Printer
+from dataflow.launch.strangers import Strangers
 
 Address = tuple[str, int]
 
 _HANDSHAKE = 5.0  # seconds for a handshake, so that a silent stranger does not occupy us
+_AT_ONCE = 256  # handshakes: each has an open file, and strangers must not take all of them
+_PRINTING = 1.0  # seconds for what was said about strangers to be written
 
 
 async def connect_all(
@@ -39,20 +44,28 @@ async def connect_all(
     tls: Tls | None,
     wait: float,
     describe: Callable[[int], str],
+    printer: Printer | None = None,
 ) -> dict[int, tuple[Pipe, Keys]]:
-    """Connects with all peers: a pipe and keys for each. Unreachable names who is missing."""
+    """Connects with all peers: a pipe and keys for each. Unreachable names who is missing.
+
+    `printer` writes what is to be said about strangers; without one, a thread of this call's own does.
+    """
     connected: dict[int, tuple[Pipe, Keys]] = {}
     reasons: dict[int, str] = {}  # why those who were there could not be connected with
     above = {peer for peer in peers if peer > me.number}
+    door = _Door(me, above, len(peers), connected, printer or Printer(sys.stderr))
     with trio.move_on_after(wait) as patience:
         async with trio.open_nursery() as nursery:
             if above:
-                await nursery.start(_listen, me, listen, above, tls, connected, nursery.cancel_scope, len(peers))
+                await nursery.start(door.listen, listen, tls, nursery.cancel_scope)
             for peer, address in peers.items():
                 if peer < me.number:
                     nursery.start_soon(
                         _connect, me, peer, address, tls, connected, reasons, nursery.cancel_scope, len(peers)
                     )
+    door.say_the_rest()
+    if printer is None and door.said:
+        await door.finish_printing()
     if len(connected) < len(peers):
         for pipe, _ in connected.values():
             await pipe.close()
@@ -106,42 +119,46 @@ async def _connect(
         return _done(connected, total, scope)
 
 
-async def _listen(
-    me: Identity,
-    listen: Address,
-    expected: set[int],
-    tls: Tls | None,
-    connected: dict[int, tuple[Pipe, Keys]],
-    scope: trio.CancelScope,
-    total: int,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    context = tls.server() if tls else None
-    try:
-        listeners = await trio.open_tcp_listeners(listen[1], host=listen[0])
-    except OSError as error:
-        raise ClusterError(f"cannot listen on {listen[0]}:{listen[1]}: {error}") from None
+class _Door:
+    """Where others connect to us, and who is let in."""
 
-    told: set[str] = set()  # they try again and again, and are told of once
+    def __init__(
+        self, me: Identity, expected: set[int], total: int, connected: dict[int, tuple[Pipe, Keys]], printer: Printer
+    ) -> None:
+        self._me = me
+        self._expected = expected
+        self._total = total
+        self._connected = connected
+        self._printer = printer
+        self._strangers = Strangers()
+        self.said = False  # whether anything was said about strangers
+        self._waiting: dict[trio.CancelScope, None] = {}  # for handshakes that are going on, oldest first
 
-    async def welcome(stream: trio.SocketStream) -> None:
-        whence = _whence(stream)  # now: who has left cannot be asked
+    async def listen(
+        self,
+        address: Address,
+        tls: Tls | None,
+        done: trio.CancelScope,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Lets in those who are expected, and cancels `done` when all are there."""
+        context = tls.server() if tls else None
         try:
-            with trio.fail_after(_HANDSHAKE):
-                peer, wrapped, keys = await _accept(me, stream, context)
-            if peer not in expected or peer in connected:
-                raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
-        except (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
-            line = f"turned away a connection from {whence}: {_reason(error)}"
-            if line not in told:
-                told.add(line)
-                print(line, file=sys.stderr)
-            await trio.aclose_forcefully(stream)
-            return
-        connected[peer] = (_pipe(wrapped), keys)
-        _done(connected, total, scope)
+            listeners = await trio.open_tcp_listeners(address[1], host=address[0])
+        except OSError as error:
+            raise ClusterError(f"cannot listen on {address[0]}:{address[1]}: {error}") from None
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            for listener in listeners:
+                nursery.start_soon(self._accept_all, nursery, listener, context, done)
 
-    async def accept(listener: trio.SocketListener) -> None:
+    async def _accept_all(
+        self,
+        nursery: trio.Nursery,
+        listener: trio.SocketListener,
+        context: ssl.SSLContext | None,
+        done: trio.CancelScope,
+    ) -> None:
         async with listener:
             while True:  # not trio.serve_listeners, which would close each stream when it has been welcomed
                 try:
@@ -149,12 +166,50 @@ async def _listen(
                 except OSError:  # gone before we looked, or too many files are open: the next may do better
                     await trio.sleep(0.1)
                     continue
-                nursery.start_soon(welcome, stream)
+                while len(self._waiting) >= _AT_ONCE:
+                    oldest = next(iter(self._waiting))  # whoever has kept us waiting for longest
+                    del self._waiting[oldest]
+                    oldest.cancel()
+                scope = trio.CancelScope(deadline=trio.current_time() + _HANDSHAKE)
+                self._waiting[scope] = None
+                nursery.start_soon(self._welcome, stream, context, scope, done)
 
-    task_status.started()
-    async with trio.open_nursery() as nursery:
-        for listener in listeners:
-            nursery.start_soon(accept, listener)
+    async def _welcome(
+        self, stream: trio.SocketStream, context: ssl.SSLContext | None, scope: trio.CancelScope, done: trio.CancelScope
+    ) -> None:
+        whence = _whence(stream)  # now: who has left cannot be asked
+        try:
+            with scope:
+                peer, wrapped, keys = await _accept(self._me, stream, context)
+            if scope.cancelled_caught:
+                raise trio.TooSlowError
+            if peer not in self._expected or peer in self._connected:
+                raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if not isinstance(error, _REFUSALS):
+                raise
+            self._say(self._strangers.turned_away(whence, _reason(error)))
+            return
+        finally:
+            self._waiting.pop(scope, None)
+        self._connected[peer] = (_pipe(wrapped), keys)
+        _done(self._connected, self._total, done)
+
+    def _say(self, line: str | None) -> None:
+        if line is not None:
+            self.said = True
+            self._printer.put(f"{line}\n")
+
+    def say_the_rest(self) -> None:
+        """Nobody listens any more: how many were turned away, if that was not said."""
+        for line in self._strangers.summary():
+            self._say(line)
+
+    async def finish_printing(self) -> None:
+        """Gives the printer a moment. It goes on afterwards, for as long as this process lives."""
+        with trio.move_on_after(_PRINTING):
+            await trio.to_thread.run_sync(self._printer.finish, abandon_on_cancel=True)
 
 
 async def _accept(
@@ -193,6 +248,10 @@ def _stdlib(stream: trio.SocketStream) -> socket.socket:
 
 class _Ended(Exception):
     """The connection ended in the middle of the handshake."""
+
+
+_REFUSALS = (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended)
+"""What a connection is turned away for."""
 
 
 async def _exactly(stream: trio.abc.Stream, size: int) -> bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from dataflow.compiled.telling import on_a_terminal
 from dataflow.launch.output import Output
 
 
@@ -21,6 +22,8 @@ class Settings:
     prefix: bool = False  # whether printed lines say which worker printed them
     grace: float = 2.0  # how long workers may take to end when told to
     patience: float = 5.0  # how long a worker may be stopped, or a host silent, before it is given up
+    warn_after: float | None = 10.0  # how long nothing may move before a worker says what it waits for; None: for ever
+    terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
 
 
 @dataclass(slots=True)

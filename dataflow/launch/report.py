@@ -14,6 +14,7 @@ from typing import Any
 
 from dataflow import codec
 from dataflow.errors import WorkerFailed
+from dataflow.text import show
 
 
 class RemoteTraceback(Exception):
@@ -68,6 +69,28 @@ def encode_lost(peer: int) -> bytes:
 def encode_terminated() -> bytes:
     """The worker was told to end, and does so (SIGTERM)."""
     return codec.encode(["terminated"])
+
+
+def decode_report(data: bytes) -> list[Any]:
+    """What a worker reports, with its shape checked; ValueError if it is none of the four."""
+    report = codec.decode(data)
+    if type(report) is list and report:
+        kind, *content = report
+        if kind == "result" and len(content) == 1:
+            return report
+        if kind == "terminated" and not content:
+            return report
+        if kind == "lost" and len(content) == 1 and type(content[0]) is int:
+            return report
+        if kind == "failure" and len(content) == 7 and _is_failure(*content):
+            return report
+    raise ValueError(f"{show(report)} is not what a worker reports")
+
+
+def _is_failure(module: Any, name: Any, message: Any, notes: Any, text: Any, arguments: Any, attributes: Any) -> bool:
+    texts = (module, name, message, text, *(notes if type(notes) is list else [None]))
+    whole = type(arguments) is list and type(attributes) is dict
+    return all(type(part) is str for part in texts) and (whole or arguments is None)
 
 
 def decode_failure(worker: int | None, report: list[Any]) -> BaseException:

@@ -20,7 +20,6 @@ from typing import Any
 
 import trio
 
-from dataflow import codec
 from dataflow.errors import Terminated, WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.groups import unwrap
@@ -31,7 +30,7 @@ from dataflow.launch.framing import cut_message
 from dataflow.launch.output import Output
 from dataflow.launch.parcel import attempt, packed
 from dataflow.launch.process import Process, Settings
-from dataflow.launch.report import decode_failure
+from dataflow.launch.report import decode_failure, decode_report
 from dataflow.launch.signals import Signals, run_trio, signals_noted
 from dataflow.launch.starting import Crew, Zygote, start
 from dataflow.launch.travel import cannot_travel
@@ -210,7 +209,7 @@ def _receive_now(sock: socket.socket) -> bytes:
 
 def _understand(worker: int, data: bytes) -> Event:
     try:
-        message = codec.decode(data)
+        message = decode_report(data)
     except ValueError as error:  # a result of a class that only the worker has imported
         return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
     kind = message[0]

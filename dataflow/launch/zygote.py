@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dataflow import codec
+from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import TooManyWorkers
 from dataflow.launch import report
 from dataflow.launch.child import Ends, Load
@@ -49,14 +50,16 @@ class Errand:
 
     def encode(self) -> bytes:
         """For the way to the zygote."""
-        debug, limit = self.settings.debug, self.settings.limit
-        return codec.encode([self.workers.start, self.workers.stop, self.peers, debug, limit, self.argv])
+        of = self.settings
+        settings = [of.debug, of.limit, of.warn_after, of.terminal]
+        return codec.encode([self.workers.start, self.workers.stop, self.peers, settings, self.argv])
 
     @classmethod
     def decode(cls, data: bytes) -> Errand:
         """What was encoded."""
-        start, stop, peers, debug, limit, argv = codec.decode(data)
-        return cls(range(start, stop), peers, Settings(debug, limit), argv)
+        start, stop, peers, (debug, limit, warn_after, terminal), argv = codec.decode(data)
+        settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal)
+        return cls(range(start, stop), peers, settings, argv)
 
 
 def serve(connection: int, parent: int) -> NoReturn:
@@ -68,6 +71,7 @@ def serve(connection: int, parent: int) -> NoReturn:
     status = 1
     try:
         errand = Errand.decode(_receive_message(control))
+        teller.speak_as(Voice(errand.settings.terminal))
         parcel, ends = _receive_ends(control, errand.workers)
         sys.argv[:] = errand.argv
         sys.modules["__main__"] = types.ModuleType("__main__")

@@ -4,20 +4,35 @@ capability."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
+from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
 from dataflow.operator import Step
 from dataflow.order import Time
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from dataflow.scope import Scope
     from dataflow.stream import Stream
+
+    R = TypeVar("R", default=Any)  # a handle without a parameter takes anything
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
+
+
+class Frame(Protocol):
+    """A table of any library that speaks Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 def to_batch(records: Any) -> Batch:
@@ -25,10 +40,9 @@ def to_batch(records: Any) -> Batch:
     whoever sent them may go on using theirs. (Arrays are not copied: leave alone what you have sent.)"""
     if type(records) is list:  # nearly always: the questions below take longer than the copy
         return records[:]
-    if isinstance(records, Columns):
-        return records
-    if isinstance(records, Mapping) or hasattr(records, "__arrow_c_stream__"):
-        return Columns(records)
+    columns = as_columns(records)
+    if columns is not None:
+        return columns
     if isinstance(records, str | bytes):
         raise TypeError(f"send takes a list of records, not a {type(records).__name__}: write send([record])")
     if not isinstance(records, Iterable):
@@ -81,7 +95,7 @@ class _Entry:
             raise InputClosed(f"{self._name} is closed: nothing more can be sent to it")
 
 
-class InputHandle(_Entry):
+class InputHandle(_Entry, Generic[R]):
     """Feeds an input. Its time starts at the minimum and only goes forward; what is before it is promised not to
     come."""
 
@@ -90,7 +104,7 @@ class InputHandle(_Entry):
         """The time at which records are sent."""
         return self._capability.time
 
-    def send(self, records: Iterable[Any] | Columns, at: Time = None) -> None:
+    def send(self, records: Iterable[R] | Columns | Mapping[str, Any] | Frame, at: Time = None) -> None:
         """Sends records at the input's time, or at any later one."""
         self._require_open("send")
         if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
@@ -106,7 +120,7 @@ class InputHandle(_Entry):
         self._capability.downgrade(time)
 
 
-class UnorderedInput(_Entry):
+class UnorderedInput(_Entry, Generic[R]):
     """Feeds an input at several times at once: each `send` names a capability.
 
     `capability` is the first one, at the minimum. Delay, clone and drop it as you like: while any is left, its time and
@@ -118,7 +132,7 @@ class UnorderedInput(_Entry):
         """The capability with which the input starts."""
         return self._capability
 
-    def send(self, records: Iterable[Any] | Columns, capability: Capability) -> None:
+    def send(self, records: Iterable[R] | Columns | Mapping[str, Any] | Frame, capability: Capability) -> None:
         """Sends records at the capability's time."""
         self._require_open("send")
         if not isinstance(capability, Capability):
@@ -132,13 +146,13 @@ class UnorderedInput(_Entry):
             self._output.revoke_all()
 
 
-def input(scope: Scope, name: str) -> tuple[InputHandle, Stream[Any]]:
+def input(scope: Scope, name: str) -> tuple[InputHandle[Any], Stream[Any]]:
     """An input that main feeds: (handle, stream)."""
-    handle = InputHandle(scope, name)
+    handle: InputHandle[Any] = InputHandle(scope, name)
     return handle, handle.stream
 
 
-def unordered_input(scope: Scope, name: str) -> tuple[UnorderedInput, Stream[Any]]:
+def unordered_input(scope: Scope, name: str) -> tuple[UnorderedInput[Any], Stream[Any]]:
     """An input that main feeds at any time for which it holds a capability: (handle, stream)."""
-    handle = UnorderedInput(scope, name)
+    handle: UnorderedInput[Any] = UnorderedInput(scope, name)
     return handle, handle.stream

@@ -19,6 +19,7 @@ from dataflow import codec
 from dataflow.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.capability import Capability
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.columns import Columns
 from dataflow.errors import ConstructionError, DataflowError
 from dataflow.operator import Step
 from dataflow.order import Time
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A batch of records at a time."""
+    """A batch of records at a time: rows as a tuple, columns as they are."""
 
     time: Time
-    records: tuple[Any, ...]
+    records: tuple[Any, ...] | Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def capture(stream: Stream[Any], into: Callable[[Event], Any], name: str = "capt
         def step(input: InputPort, output: OutputPort) -> None:
             nonlocal last
             for message, batch in input:
-                into(Records(message.time, tuple(batch)))
+                into(Records(message.time, batch if isinstance(batch, Columns) else tuple(batch)))
                 output.give(message, batch)
             now = set(input.frontier)
             if now != last:
@@ -121,7 +122,8 @@ class _Player:
                 capability.drop()
             return False
         if isinstance(event, Records):
-            self._output.give(self._below(event.time), list(event.records), event.time)
+            records = event.records if isinstance(event.records, Columns) else list(event.records)
+            self._output.give(self._below(event.time), records, event.time)
         elif isinstance(event, Frontier):
             for time, diff in sorted(event.changes, key=lambda change: -change[1]):  # what joins comes from what leaves
                 self._change(time, diff)

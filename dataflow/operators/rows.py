@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dataflow.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.channels.pact import Broadcast, Exchange, Pact
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.operator import Step
 from dataflow.order import Time
@@ -44,7 +47,13 @@ def flat_map(stream: Stream[Any], function: Callable[[Any], Iterable[Any]], name
 def filter(stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "filter") -> Stream[Any]:
     """The records for which `predicate(record)` is true."""
     require_callable(predicate, name, "predicate")
-    return _batches(stream, name, lambda batch: [record for record in batch if predicate(record)])
+
+    def keep(batch: Any) -> Any:
+        if isinstance(batch, Columns):  # columns stay columns
+            return batch.filter(np.fromiter((bool(predicate(record)) for record in batch), np.bool_, len(batch)))
+        return [record for record in batch if predicate(record)]
+
+    return _batches(stream, name, keep)
 
 
 def inspect_batch(
@@ -123,18 +132,25 @@ def partition(
 
         def step() -> None:
             for message, batch in input:
-                shares: list[list[Any]] = [[] for _ in range(parts)]
-                for record in batch:
-                    part = route(record)
-                    if not 0 <= part < parts:
-                        raise ValueError(f"{name} has parts 0 to {parts - 1}; its route says {part!r} for {record!r}")
-                    shares[part].append(record)
-                for output, share in zip(outputs, shares, strict=True):
+                for output, share in zip(outputs, _shares(batch, parts, route, name), strict=True):
                     output.give(message, share)
 
         return step
 
     return builder.build(make)
+
+
+def _shares(batch: Any, parts: int, route: Callable[[Any], int], name: str) -> Sequence[Any]:
+    """What goes to each part of a partition: columns of columns, rows of rows."""
+    shares: list[list[Any]] = [[] for _ in range(parts)]
+    numbers = []
+    for record in batch:
+        part = route(record)
+        if not 0 <= part < parts:
+            raise ValueError(f"{name} has parts 0 to {parts - 1}; its route says {part!r} for {record!r}")
+        shares[part].append(record)
+        numbers.append(part)
+    return batch.divide(numbers, parts) if isinstance(batch, Columns) else shares
 
 
 def branch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ from dataflow.builder import Context, OperatorBuilder
 from dataflow.capability import Capability
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
+from dataflow.columns import Columns
+from dataflow.columns.frames import is_frame, pieces
+from dataflow.durations import Duration, seconds
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operator import Step
 from dataflow.operators.inputs import to_batch
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from dataflow.stream import Stream
 
 
+_ROWS = 1 << 16  # of a frame that is sent at each time, unless told
+
+
 def source(
     scope: Scope,
     records: Iterable[Any] | AsyncIterable[Any] | Callable[[], Any],
     *,
     batch: int | None,
     ahead: int,
-    every: float | None,
+    every: float | Duration | None,
     timed: bool,
     name: str,
 ) -> Stream[Any]:
@@ -42,11 +48,22 @@ def source(
     after the one before.
 
     `ahead`: so many times may be outstanding anywhere in the dataflow before the source waits. `every`: the source
-    starts a new time each so many seconds, and catches up when it is late.
+    starts a new time each so many seconds (or a duration such as "250ms"), and catches up when it is late.
+
+    A frame (or a mapping of names to columns) in the place of the iterable is sent as columns, 65,536 rows at each
+    time unless `batch` says otherwise. A frame among the items is a batch of columns, at a time of its own; if it has
+    more than `batch` rows, at several.
     """
     items = records() if callable(records) else records
+    frame = isinstance(items, Mapping) or (is_frame(items) and not isinstance(items, Iterator))
+    if frame:
+        if timed:
+            raise ConstructionError(f"{name}: with timed=True give (time, columns) pairs, not columns alone")
+        batch = _ROWS if batch is None else batch
+        items = [Columns(items)]
     if not isinstance(items, Iterable | AsyncIterable):
         raise ConstructionError(f"{name} needs an iterable or an asynchronous iterable, not {items!r}")
+    every = None if every is None else _seconds(every, name)
     counts = [ahead] if batch is None else [ahead, batch]
     if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
@@ -57,7 +74,7 @@ def source(
         )
     size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
     reader = _Reader(items)
-    epochs = _Timed(reader) if timed else _Counted(reader, size)
+    epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
 
     def make(context: Context) -> Step:
         run = _Source(scope, context, epochs, ahead, every, name)
@@ -68,6 +85,13 @@ def source(
     builder.add_output(initial=True)
     (out,) = builder.build(make)
     return out
+
+
+def _seconds(every: float | Duration, name: str) -> float:
+    try:
+        return seconds(every)
+    except (TypeError, ValueError) as error:
+        raise ConstructionError(f"{name}: every={every!r}: {error}") from None
 
 
 class _Reader:
@@ -123,20 +147,37 @@ class _Timed:
 
 
 class _Counted:
-    """So many records at each of the times 0, 1, 2, ..."""
+    """So many records at each of the times 0, 1, 2, ...; frames among them have times of their own."""
 
-    def __init__(self, reader: _Reader, size: int) -> None:
+    def __init__(self, reader: _Reader, size: int, rows: int | None) -> None:
         self.reader = reader
         self._size = size
+        self._rows = rows  # of a frame, at each time
+        self._pieces: Iterator[Columns] = iter(())  # of a frame that came, after the records before it
         self._time = 0
 
     async def next(self) -> _Epoch | None:
         """The next epoch, or None at the end."""
+        while (batch := next(self._pieces, None)) is None:
+            records, frame = await self._gather()
+            if frame is not _END:
+                self._pieces = pieces(frame, self._rows)
+            if records:
+                return self._epoch(records)
+            if frame is _END:
+                return None
+        return self._epoch(batch)
+
+    async def _gather(self) -> tuple[list[Any], Any]:
+        """Records for one time, and the frame that came after them, if one did."""
         batch: list[Any] = []
         while len(batch) < self._size and (item := await self.reader.next(_END)) is not _END:
+            if is_frame(item):
+                return batch, item
             batch.append(item)
-        if not batch:
-            return None
+        return batch, _END
+
+    def _epoch(self, batch: Batch) -> _Epoch:
         self._time += 1
         return _Epoch(self._time - 1, batch, self._time)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dataflow.builder import require_callable, unary_notify
 from dataflow.capability import Capability, MessageCapability
 from dataflow.channels.ports import OutputPort
+from dataflow.columns import Columns
 from dataflow.notificator import Notificator
 from dataflow.order import Time
 
@@ -18,22 +21,34 @@ if TYPE_CHECKING:
 def delay(stream: Stream[Any], later: Callable[[Time, Any], Time], name: str = "delay") -> Stream[Any]:
     """Moves each record to the time `later(time, record)`, which must not be earlier than its own.
 
-    Records are kept until their new time is complete at the input, and then sent in one batch per time.
+    Records are kept until their new time is complete at the input, and then sent in one batch per time. Columns stay
+    columns: `record` is a row of them, as a tuple.
     """
     require_callable(later, name, "function of a time and a record")
-    waiting: dict[Time, list[Any]] = {}
+    waiting: dict[Time, tuple[list[Any], list[Columns]]] = {}  # by new time, rows and columns
     domain = stream.scope.domain
     less_equal = domain.less_equal
 
     def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
         time = message.time
-        for record in batch:
+        columnar = isinstance(batch, Columns)
+        numbers: dict[Time, list[int]] = {}  # of the rows of columns, by new time
+        for number, record in enumerate(batch):
             new = domain.check(later(time, record))
             if new not in waiting or not less_equal(time, new):  # the latter raises
                 notificator.notify_at(message.delayed(new))
-            waiting.setdefault(new, []).append(record)
+            rows, _ = waiting.setdefault(new, ([], []))
+            if columnar:
+                numbers.setdefault(new, []).append(number)
+            else:
+                rows.append(record)
+        for new, some in numbers.items():
+            waiting[new][1].append(batch.take(np.array(some)))
 
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        output.give(capability, waiting.pop(capability.time))
+        rows, columns = waiting.pop(capability.time)
+        output.give(capability, rows)
+        if columns:
+            output.give(capability, Columns.concat(columns))
 
     return unary_notify(stream, name, on_batch, on_notify)

@@ -5,6 +5,7 @@
 - `graph`: nodes, ports, edges; the refusal of cycles that do not advance time; the order in which changes propagate.
 - `tracker`: pointstamps in, frontiers out; the general one and the fast one for acyclic graphs with integer times.
 - `broadcast`: how workers tell each other of their changes: atomic batches, in order per sender.
+- `validity`: whether what another worker says can be about this graph at all.
 
 The protocol and its invariants are written down in docs/internals/progress.md.
 """

@@ -94,7 +94,9 @@ class AcyclicTracker(Tracker):
         super().__init__(graph)
         n = len(graph.locations)
         self._counts: list[dict[int, int]] = [{} for _ in range(n)]  # invariant: no zeros
-        self._heaps: list[list[int]] = [[] for _ in range(n)]  # invariant: hold every time with a positive count
+        # Invariant: hold every time with a positive count. Not SortedDicts, in which a time that comes and goes costs 5
+        # to 17 times as much (1.7 to 2.8 µs; `python -m bench run ordered`): here that is every message.
+        self._heaps: list[list[int]] = [[] for _ in range(n)]
         self._lows: list[float] = [inf] * n  # invariant: least time with a positive count
         self._frontiers: list[float] = [inf] * n
         self._into: list[list[tuple[int, int]]] = [[] for _ in range(n)]  # (predecessor, increment)

@@ -97,12 +97,13 @@ def plan_of(options: argparse.Namespace) -> Plan:
     windows, updates = windows_of(options), updates_of(options)
     if options.batch is not None and options.batch < 1:
         raise Misuse(f"--batch is {options.batch}; an epoch has at least one event")
-    given = None
+    given, events = None, options.events
     if options.input is not None:
         if asked := asked_events(options):
             raise Misuse(f"{', '.join(asked)}: for events that are generated, and --input has events; leave it out")
         try:
             given = files.read(options.input, with_dates(NEEDS[options.query]))
+            events = files.count(options.input)
         except (OSError, ValueError) as error:
             raise Misuse(f"--input {options.input}: {error}") from None
     elif not 0 <= options.events <= config.most_events:
@@ -112,7 +113,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     return Plan(
         options.query,
         config,
-        events=options.events if given is None else files.count(options.input),
+        events=events,
         given=given,
         variant=options.variant,
         bins=options.bins,

@@ -1,15 +1,12 @@
-"""The decorator of kernels: numba behind a type that mypy can follow.
-
-The disk cache of a kernel does not notice changes in kernels of other files, so kernels that call each other share a
-file.
+"""The decorator of kernels that divide as numpy does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
+from dataflow.compiled.kernel import kernel
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,4 +17,4 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
 
     Divisions by zero give infinities, as in numpy: a key with work and no state is the first to move.
     """
-    return cast(Callable[P, T], numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+    return kernel(error_model="numpy", nogil=True)(function)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from planners.problem import Problem
 from planners.spark.session import quietly
-from planners.tables import arrow
+from planners.table_files import arrow
 
 SCHEMA = "nodes int, rank long, cuts array<smallint>"
 CHUNK = 65_536  # rows that an executor makes at a time

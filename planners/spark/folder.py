@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from planners.errors import BadRequest
+from planners.table_files import END, Seal, footer_start, seal
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,23 @@ class Folder:
 
     def read_text(self, *names: str) -> str:
         return "\n".join(row.value for row in self.spark.read.text(self.path(*names), wholetext=True).collect())
+
+    def seal(self, *names: str) -> Seal:
+        """That of a Parquet file. Reads its footer only."""
+        path, system = self._reach(*names)
+        size = int(system.getFileStatus(path).getLen())
+        end = self._from(path, system, max(0, size - END))
+        return seal(size, self._from(path, system, footer_start(size, end)))
+
+    def _from(self, path: Any, system: Any, start: int) -> bytes:
+        """A file's bytes from there to its end."""
+        jvm: Any = self.spark.sparkContext._jvm
+        stream = system.open(path)
+        try:
+            stream.seek(start)
+            return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
 
     def _reach(self, *names: str) -> tuple[Any, Any]:
         jvm: Any = self.spark.sparkContext._jvm

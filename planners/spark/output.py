@@ -14,9 +14,11 @@ from planners.projected import Correction
 from planners.spark.folder import Folder
 from planners.spark.iteration import Solution
 from planners.spark.session import quietly
-from planners.tables import arrow, parameters_of
+from planners.table_files import arrow
+from planners.tables import parameters_of
 
 SCHEMA = "nodes int, cuts array<smallint>, cost double"
+PARQUET = ".parquet"
 ROW_GROUP_BYTES = 1 << 20  # small, so that a search that starts with the cheap ones leaves most of a file alone
 
 
@@ -32,10 +34,17 @@ def write(solution: Solution, problem: Problem, folder: Folder) -> None:
         .write.mode("overwrite")
         .partitionBy("nodes")
         .option("parquet.block.size", str(ROW_GROUP_BYTES))
+        .option("parquet.page.write-checksum.enabled", "true")
         .parquet(folder.path("costs"))
     )
-    parameters = parameters_of(problem, solution.correction.error, solution.iterations)
+    seals = {name: folder.seal("costs", *name.split("/")) for name in _files(folder, problem)}
+    parameters = parameters_of(problem, solution.correction.error, solution.iterations, seals)
     folder.write_text(json.dumps(parameters), "parameters.json")
+
+
+def _files(folder: Folder, problem: Problem) -> list[str]:
+    places = [f"nodes={nodes}" for nodes in problem.counts]
+    return [f"{place}/{name}" for place in places for name in folder.children("costs", place) if name.endswith(PARQUET)]
 
 
 def _expand(problem: Problem, correction: Correction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

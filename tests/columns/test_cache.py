@@ -5,27 +5,30 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pty
+import re
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from dataflow.columns.compiling import Module, cache_directory
+from dataflow.columns.compiling import Module
 from dataflow.columns.fold import FoldError
 from dataflow.columns.loop import head, loop
+from dataflow.compiled.place import open_place
 
 PROGRAM = """
 import json, sys
 from dataflow.columns import Columns
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
 from users import add
 if len(sys.argv) > 1:  # two at once: wait for the other
     print("ready", flush=True); sys.stdin.readline()
-operator = Keyed("x", [Side("k", "v", add)], None, 4, None)
+operator = FoldStore("x", [Side("k", "v", add)], None, 4, None)
 operator.run(0, [[Columns({"k": [1, 1], "v": [5, 6]})]])
 stats = operator._drivers[0]._drive.stats
 print(json.dumps([sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), operator.table.read().rows()]))
@@ -44,12 +47,22 @@ def add(key, value, state):
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's modules, in a folder of their own, and an empty cache."""
+    """A user's modules, in a folder of their own, and a cache with kernels and no folds."""
+    kernels_only(tmp_path / "cache")
     (tmp_path / "users.py").write_text(USERS)
     (tmp_path / "settings.py").write_text("FACTOR = 2\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
+
+
+def kernels_only(cache: Path) -> None:
+    """Fills a cache with the kernels that this process has compiled or loaded: compiling them takes long."""
+    (cache / "megaphone-dataflow").mkdir(parents=True)
+    with open_place() as place:
+        assert place is not None
+        without = shutil.ignore_patterns("_megaphone_folds.*", "*.lock", "*.tmp")
+        shutil.copytree(place.path, cache / "megaphone-dataflow" / "compiled", ignore=without)
 
 
 def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -98,12 +111,11 @@ def digest(folder: Path, **changes: str) -> Any:
     import linecache
 
     linecache.clearcache()
-    return Module(users.add.function, head(()), loop(users.add, ("v",), True, False)).path
+    return Module(users.add.function, head(()), loop(users.add, ("v",), True, False)).name
 
 
 def test_whatever_a_fold_uses_makes_another_module_when_it_changes(project: Path) -> None:
     first = digest(project)
-    assert first.is_relative_to(project / "cache") and first.exists()
     changed = [
         digest(project, users=USERS.replace("STEP = 100", "STEP = 101")),
         digest(project, users=USERS.replace("x + STEP", "x - STEP")),
@@ -120,7 +132,7 @@ def test_the_same_name_for_different_things_is_refused(project: Path) -> None:
     users = USERS.replace("import settings\n", "import settings\nfrom elsewhere import other\n")
     with pytest.raises(FoldError, match="uses STEP, which means something else in another function that is compiled"):
         digest(project, users=users.replace("helper(value) *", "helper(other(value)) *"))
-    assert digest(project, users=users.replace("helper(value) *", "other(value) *")).exists()
+    assert digest(project, users=users.replace("helper(value) *", "other(value) *"))
 
 
 def test_constants_of_every_kind_are_written_down(project: Path) -> None:
@@ -133,8 +145,7 @@ A, B, C, D, E, F, G, H, I = VALUES
 """
     body = "state.n += int(A + B + C + D + E + F + G + len(H) + I[0])"
     users = constants + USERS.replace("state.n += helper(value) * settings.FACTOR", body)
-    path = digest(project, users=users)
-    made = vars(sys.modules[f"_megaphone_folds.{path.stem}"])
+    made = vars(sys.modules[f"_megaphone_folds.{digest(project, users=users)}"])
     values = importlib.import_module("users").VALUES
     for name, value in zip("ABCDEFGHI", values, strict=True):
         assert made[name] == value or (value != value and made[name] != made[name])
@@ -148,24 +159,41 @@ def test_what_a_compiled_fold_cannot_use_from_outside_is_said(project: Path) -> 
         digest(project, users=users)
 
 
-def test_a_cache_that_cannot_be_written_to_gives_way_to_a_temporary_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / "megaphone-dataflow" / "folds" and cache_directory().is_dir()
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    expected = temporary / f"megaphone-dataflow-folds-{os.getuid()}"
-    (tmp_path / "a file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))  # no folder can be made in it
-    assert cache_directory() == expected and expected.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # read-only (which root does not notice)
-    assert cache_directory() == expected
-    monkeypatch.setattr(os, "getuid", lambda: expected.stat().st_uid + 1)
-    (temporary / f"megaphone-dataflow-folds-{os.getuid()}").mkdir()
-    with pytest.raises(
-        PermissionError, match="belongs to somebody else: set XDG_CACHE_HOME to a directory of your own"
-    ):
-        cache_directory()
+TWO_WORKERS = """
+import dataflow
+from dataflow.columns import stateful
+from users import add
+
+async def main(worker):
+    with worker.dataflow() as scope:
+        handle, stream = scope.input()
+        stateful.state_machine(stream, key="k", value="v", fold=add)
+    handle.send({"k": [1], "v": [worker.index]})
+
+dataflow.execute(main, workers=2)
+"""
+
+
+def test_compiling_is_said_once_on_a_terminal(project: Path) -> None:
+    """Workers write to a pipe, whatever the supervisor's standard error is; and each of them wants the fold."""
+    where = project / "cache" / "megaphone-dataflow" / "compiled"
+    command = [sys.executable, "-c", TWO_WORKERS]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), os.getcwd()])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
+    (fold,) = where.glob("_megaphone_folds.*")
+    fold.unlink()
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(command, env=environment, stderr=theirs, timeout=120, check=True)
+        os.write(theirs, b"end")
+        read = b""
+        while not read.endswith(b"end"):  # a terminal gives what it likes at a time
+            read += os.read(ours, 1 << 16)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    said = read.decode().splitlines()
+    assert said[0] == f"dataflow: compiling the fold `add` (once: kept in {where})"
+    assert re.fullmatch(r"dataflow: compiled the fold `add` in \d+\.\d s", said[1])
+    assert said[2:] == ["end"]  # nothing by the other worker

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dataflow.columns.fold import FoldError, fold
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
 from tests.columns.folds import TWO, crossing, gather, several, split
@@ -131,8 +131,8 @@ def test_a_fold_is_a_function_still() -> None:
     assert fold(state=N)(silent).compiled and not fold(state=N, compiled=False)(silent).compiled
 
 
-def operator(*sides: Any, due: Any = None, dense: Any = None) -> Keyed:
-    return Keyed("the operator", [Side("k", value, used) for value, used in sides], due, 4, dense)
+def operator(*sides: Any, due: Any = None, dense: Any = None) -> FoldStore:
+    return FoldStore("the operator", [Side("k", value, used) for value, used in sides], due, 4, dense)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_folds_cannot_be_together(build: Callable[[], Any], message: str) -
 def test_what_is_due_has_the_types_that_were_post_dated() -> None:
     other = fold(gather.function, state=gather.state, output=dict(gather.output), values={"part": "i8"}, forget="over")
     with pytest.raises(FoldError, match="gather declares other types of values than `pending` has: leave its values="):
-        Keyed("x", [Side("k", "v", split.without_compiling())], other.without_compiling(), 4, None)
+        FoldStore("x", [Side("k", "v", split.without_compiling())], other.without_compiling(), 4, None)
 
 
 # What numba finds out: each costs a part of a compilation

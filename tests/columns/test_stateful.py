@@ -12,7 +12,7 @@ import pytest
 
 from dataflow.columns import Columns, kernels, stateful
 from dataflow.columns.fold import fold
-from dataflow.columns.joining import KeyedJoin
+from dataflow.columns.joining import JoinStore
 from dataflow.columns.pacts import key_words
 from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
@@ -188,13 +188,13 @@ def test_a_join_remembers_every_pair(unique: str | None) -> None:
 
 
 def test_a_join_uses_the_room_of_what_has_met_again() -> None:
-    joining = KeyedJoin("join", ("k", "k"), (["x"], ["y"]), "right", 2)
+    joining = JoinStore("join", ("k", "k"), (["x"], ["y"]), "right", 2)
     for time in range(40):
         keys = np.arange(time * 10, time * 10 + 10)
         assert joining.run(2 * time, [[Columns({"k": keys.repeat(3), "x": np.arange(30)})], []]) == []
         (pairs,) = joining.run(2 * time + 1, [[], [Columns({"k": keys, "y": keys})]])
         assert sorted(pairs.rows()) == [(k, 3 * (k % 10) + i, k) for k in keys.tolist() for i in range(3)]
-    lefts, rights = (int(pool.segments.meta[:, kernels.USED].sum()) for pool in joining.movable[1:])
+    lefts, rights = (int(pool.segments.meta[:, kernels.USED].sum()) for pool in joining.parts[1:])
     assert lefts <= 60 and rights == 400  # 30 at a time, over two bins
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dataflow.columns import Columns
 from dataflow.columns.fold import Fold, fold
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.pending import Pending
 from tests.columns.test_pending import KINDS, words_of
 from tests.engine.harness import notes
@@ -47,35 +47,40 @@ def rows(results: list[Columns]) -> list[Any]:
     return [row for out in results for row in out.rows()]
 
 
+def cut(batch: Columns, lengths: list[int]) -> list[list[Columns]]:
+    """One batch for each length."""
+    ends = np.cumsum(lengths).tolist()
+    return [[batch.slice(end - length, end)] for end, length in zip(ends, lengths, strict=True)]
+
+
 @pytest.mark.parametrize("used", [decimal, large_ones])
 @pytest.mark.parametrize("order", [(), ("second", "v")])
 def test_records_of_several_times(used: Fold, order: tuple[str, ...]) -> None:
     chance = Random(1)
-    together, apart = (Keyed("it", [Side("k", "v", used, order)], None, 4, None) for _ in range(2))
+    together, apart = (FoldStore("it", [Side("k", "v", used, order)], None, 4, None) for _ in range(2))
     assert together.takes_together and not together.fires_together
     times, lengths = [3, 4, 9, 10], [5, 1, 8, 2]
     columns = {name: [chance.randrange(1, 5) for _ in range(sum(lengths))] for name in ("k", "v", "second")}
-    batch, first, expected = Columns(columns), 0, []
-    for time, length in zip(times, lengths, strict=True):
-        expected.append(rows(apart.run(time, [[batch.slice(first, first + length)]])))
-        first += length
-    assert [rows(results) for results in together.run_all(times, lengths, batch)] == expected
+    batches = cut(Columns(columns), lengths)
+    expected = [rows(apart.run(time, [parts])) for time, parts in zip(times, batches, strict=True)]
+    assert together.can_take_together(batches)
+    assert [rows(results) for results in together.run_all(times, batches)] == expected
     assert sorted(together.table.read().rows()) == sorted(apart.table.read().rows())
 
 
 def test_a_record_that_fails_is_named_with_its_own_time() -> None:
-    operator = Keyed("it", [Side("k", "v", decimal)], None, 4, None)
+    operator = FoldStore("it", [Side("k", "v", decimal)], None, 4, None)
     for failing, time in enumerate([3, 3, 7, 8, 8]):
         values = [0 if i == failing else 1 for i in range(5)]
         with pytest.raises(ZeroDivisionError) as caught:
-            operator.run_all([3, 7, 8], [2, 1, 2], Columns({"k": [0, 1, 2, 3, 4], "v": values}))
+            operator.run_all([3, 7, 8], cut(Columns({"k": [0, 1, 2, 3, 4], "v": values}), [2, 1, 2]))
         assert f"for the key {failing}," in "".join(notes(caught.value))
         assert f"at {time}" in "".join(notes(caught.value))
 
 
 @pytest.mark.parametrize("counts_once", [False, True])
 def test_what_was_post_dated_to_several_times(counts_once: bool) -> None:
-    together, apart = (Keyed("it", [Side("k", "v", put_off)], come_back, 4, None) for _ in range(2))
+    together, apart = (FoldStore("it", [Side("k", "v", put_off)], come_back, 4, None) for _ in range(2))
     chance = Random(2)
     batch = Columns({"k": [chance.randrange(9) for _ in range(60)], "v": [chance.randrange(1, 8) for _ in range(60)]})
     for operator in (together, apart):
@@ -92,7 +97,7 @@ def test_what_was_post_dated_to_several_times(counts_once: bool) -> None:
 
 
 def test_due_records_that_post_date_more_are_fired_time_by_time() -> None:
-    assert not Keyed("it", [Side("k", "v", put_off)], put_off_again, 4, None).fires_together
+    assert not FoldStore("it", [Side("k", "v", put_off)], put_off_again, 4, None).fires_together
 
 
 @fold(state=STATE, output={"key": "i8", "n": "i8"}, compiled=False)

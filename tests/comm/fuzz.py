@@ -145,7 +145,7 @@ def _damaged_parts(chance: Random) -> None:
 def _wrong_structures(chance: Random) -> None:
     """By somebody with the key: everything is well-formed, and something is not what it should be."""
     header, buffers = encode_messages(random_messages(chance))
-    tree = _open(header)
+    tree = open_tree(header)
     pieces = [bytes(buffer) for buffer in buffers]
     if chance.random() < 0.7:
         tree = change(chance, tree)
@@ -154,11 +154,11 @@ def _wrong_structures(chance: Random) -> None:
         rows = [number for number, piece in enumerate(pieces) if _looks_like_rows(piece)]
         if rows:
             number = chance.choice(rows)
-            pieces[number] = _close(change(chance, _open(pieces[number])))
+            pieces[number] = close_tree(change(chance, open_tree(pieces[number])))
             tree[0] = [len(piece) for piece in pieces]
             pieces = [piece + bytes(-len(piece) % 16) for piece in pieces]
     encoder = FrameEncoder(KEY, LIMITS)
-    _survive(chance, _seal(encoder, _close(tree), pieces))
+    _survive(chance, _seal(encoder, close_tree(tree), pieces))
 
 
 def _shared_memory(chance: Random) -> None:
@@ -286,10 +286,10 @@ def change(chance: Random, tree: Any) -> Any:
         if kind == 1:
             return [*tree[:at], tree[at], *tree[at:]]
         return [*tree[:at], change(chance, tree[at]), *tree[at + 1 :]]
-    if isinstance(tree, _Extension) and chance.random() < 0.8:
+    if isinstance(tree, Extension) and chance.random() < 0.8:
         if chance.random() < 0.3:
-            return _Extension(_random_code(chance), tree.inside)
-        return _Extension(tree.code, change(chance, tree.inside))
+            return Extension(_random_code(chance), tree.inside)
+        return Extension(tree.code, change(chance, tree.inside))
     return random_value(chance)
 
 
@@ -317,20 +317,20 @@ def random_value(chance: Random, depth: int = 3) -> Any:
     if kind == 9:
         return [random_value(chance, depth - 1) for _ in range(chance.randint(1, 4))]
     if kind == 10:
-        return _Extension(_random_code(chance), [random_value(chance, depth - 1) for _ in range(chance.randint(1, 3))])
-    return _Extension(_random_code(chance), random_value(chance, depth - 1))
+        return Extension(_random_code(chance), [random_value(chance, depth - 1) for _ in range(chance.randint(1, 3))])
+    return Extension(_random_code(chance), random_value(chance, depth - 1))
 
 
 def random_key(chance: Random) -> Any:
     """Keys of a dictionary need not be hashable on the wire."""
-    return chance.choice((0, "k", b"k", None, 1.5, _Extension(1, [1, [2]]), _Extension(16, [1])))
+    return chance.choice((0, "k", b"k", None, 1.5, Extension(1, [1, [2]]), Extension(16, [1])))
 
 
 def _random_code(chance: Random) -> int:
     return chance.choice((*range(8), *range(15, 28), 127))
 
 
-class _Extension:
+class Extension:
     """An extension of msgpack whose inside is a tree as well."""
 
     def __init__(self, code: int, inside: Any) -> None:
@@ -344,20 +344,20 @@ class _Extension:
         return self is other
 
 
-def _open(data: bytes) -> Any:
+def open_tree(data: bytes) -> Any:
     """Encoded data as a tree."""
 
     def extension(code: int, inside: bytes) -> Any:
-        return _Extension(code, _open(inside))
+        return Extension(code, open_tree(inside))
 
     return msgpack.unpackb(data, ext_hook=extension, strict_map_key=False)
 
 
-def _close(tree: Any) -> bytes:
+def close_tree(tree: Any) -> bytes:
     """A tree as encoded data."""
 
     def extension(value: Any) -> Any:
-        return msgpack.ExtType(value.code, _close(value.inside))
+        return msgpack.ExtType(value.code, close_tree(value.inside))
 
     packed = msgpack.packb(tree, default=extension)
     assert isinstance(packed, bytes)
@@ -366,7 +366,7 @@ def _close(tree: Any) -> bytes:
 
 def _looks_like_rows(piece: bytes) -> bool:
     try:
-        found = _open(piece)
+        found = open_tree(piece)
     except ValueError:
         return False
     return isinstance(found, list) and len(found) == 2

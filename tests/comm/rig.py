@@ -90,6 +90,7 @@ class _Worker:
         self.awake = False  # there is no pump
         self.receive = end.deliver
         self.turn = end.turn
+        self.said_goodbye = lambda goodbye: None
 
 
 async def _play(end: End, links: Mapping[int, Link], script: Script, patience: Patience | None = None) -> None:

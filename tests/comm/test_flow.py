@@ -21,11 +21,11 @@ from tests.comm.pressure import BATCH, WAYS, pass_on, run
 
 def test_pressure_begins_over_the_limit_and_ends_at_half() -> None:
     flow = Flow(peers=2, limit=100)
-    assert flow.sent(0, 100) is None and flow.open
-    assert flow.sent(0, 1) is True and not flow.open
-    assert flow.sent(0, 500) is None  # said already
-    assert flow.acknowledged(0, 550) is None and not flow.open
-    assert flow.acknowledged(0, 1) is False and flow.open
+    assert flow.sent(0, 100, 1) is None and flow.open
+    assert flow.sent(0, 1, 1) is True and not flow.open
+    assert flow.sent(0, 500, 1) is None  # said already
+    assert flow.acknowledged(0, 550, 1) is None and not flow.open
+    assert flow.acknowledged(0, 1, 1) is False and flow.open
     assert (flow.on_its_way, flow.most) == (50, 601)
 
 
@@ -44,10 +44,11 @@ def test_anybody_under_pressure_closes_the_sources() -> None:
 def test_what_stays_unacknowledged_never_keeps_a_sender_under_pressure(limit: int, peers: int) -> None:
     # Every other worker takes everything, in pieces of one: what they hold back must be no more than half the limit.
     sender, receivers = Flow(peers, limit), [Flow(peers, limit) for _ in range(peers - 1)]
-    sender.sent(0, 10 * limit * len(receivers))
-    for receiver in receivers:
+    for number in range(1, peers):
+        sender.sent(0, 10 * limit, number)
+    for number, receiver in enumerate(receivers, 1):
         for _ in range(10 * limit):
-            sender.acknowledged(0, receiver.taken(0, 1))
+            sender.acknowledged(0, receiver.taken(0, 1), number)
     assert sender.open and 0 <= sender.on_its_way <= limit // 2
 
 

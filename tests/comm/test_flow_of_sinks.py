@@ -47,7 +47,7 @@ def test_pressure_is_what_was_said(seed: int) -> None:
         if why >= 0:
             said = flow.kept(0, why, size)
         else:
-            said = flow.sent(0, size) if size > 0 else flow.acknowledged(0, -size)
+            said = flow.sent(0, size, 1) if size > 0 else flow.acknowledged(0, -size, 1)
         if said is not None:
             hearer.pressed(0, said, why)
         pressing[why] = kept[why] > limit or (pressing[why] and kept[why] > limit // 2)

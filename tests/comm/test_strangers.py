@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -24,6 +26,8 @@ from dataflow.comm.handshake import (
 from dataflow.comm.link import Link
 from dataflow.errors import HandshakeError, PeerLost
 from dataflow.launch import mesh
+from dataflow.launch.printer import Printer
+from dataflow.launch.strangers import Strangers
 from tests.comm.rig import HANG, SECRET, free_ports
 from tests.engine.harness import failsafe, notes
 
@@ -254,6 +258,95 @@ def test_strangers_alone_are_not_enough(monkeypatch: pytest.MonkeyPatch, capsys:
         trio.run(meet)
     (error,) = caught.value.exceptions
     assert isinstance(error, dataflow.DataflowError) and "still missing worker 1" in str(error)
+
+
+def test_a_flood_of_strangers_is_a_few_lines_and_nobody_has_to_read_them() -> None:
+    # Each gives another reason, so that no two lines would be the same; and the pipe of our standard error is full.
+    address = ("127.0.0.1", free_ports())
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    filled = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            filled += os.write(write, bytes(4096))
+    os.set_blocking(write, True)
+    stream = open(write, "w")  # noqa: SIM115
+    printer = Printer(stream)
+
+    async def meet() -> None:
+        done = trio.Event()
+
+        async def flood() -> None:
+            for number in range(300):
+                async with await _knock(address) as stranger:
+                    await stranger.send_all(Connector(CONNECTOR, number + 1).greeting())
+                    await _hear_out(stranger)
+            done.set()
+
+        async def right() -> None:
+            await done.wait()
+            pipes = await mesh.connect_all(CONNECTOR, ("127.0.0.1", 1), {0: address}, None, HANG, str)
+            await pipes[0][0].close()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood)
+            nursery.start_soon(right)
+            pipes = await mesh.connect_all(LISTENER, address, {1: ("127.0.0.1", 1)}, None, HANG, str, printer)
+        assert set(pipes) == {1}
+        await pipes[1][0].close()
+
+    with failsafe(HANG):
+        trio.run(meet)  # and nobody has read a line yet
+    with open(read, "rb") as pipe:
+        pipe.read(filled)
+        printer.finish()
+        stream.close()
+        lines = pipe.read().decode().splitlines()
+    assert len(lines) == 5, lines
+    assert lines[2] == "turned away a connection from 127.0.0.1: the peer looks for worker 3, and this is worker 0"
+    assert lines[3].startswith("turned away 100 connections from 127.0.0.1 so far, the last one: ")
+    assert lines[4] == "turned away 300 connections from 127.0.0.1"
+
+
+def test_silent_strangers_do_not_keep_the_right_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # They stay for as long as they like; whoever has stayed longest makes room.
+    monkeypatch.setattr(mesh, "_AT_ONCE", 4)
+    monkeypatch.setattr(mesh, "_HANDSHAKE", HANG)
+    address = ("127.0.0.1", free_ports())
+
+    async def meet() -> None:
+        async def stay(left: trio.abc.SendChannel[None]) -> None:
+            async with await _knock(address) as stream:
+                await _hear_out(stream)
+            await left.send(None)
+
+        async def right(leavers: trio.abc.ReceiveChannel[None]) -> None:
+            for _ in range(16):  # of 20: four may stay
+                await leavers.receive()
+            pipes = await mesh.connect_all(CONNECTOR, ("127.0.0.1", 1), {0: address}, None, HANG, str)
+            await pipes[0][0].close()
+
+        left, leavers = trio.open_memory_channel[None](20)
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(stay, left)
+            nursery.start_soon(right, leavers)
+            pipes = await mesh.connect_all(LISTENER, address, {1: ("127.0.0.1", 1)}, None, HANG, str)
+            await pipes[1][0].close()
+            nursery.cancel_scope.cancel()
+
+    with failsafe(HANG / 2):
+        trio.run(meet)
+
+
+def test_what_is_said_and_kept_about_strangers_is_bounded() -> None:
+    strangers = Strangers()
+    lines = [strangers.turned_away(f"10.0.{n % 200}.1", f"reason {n}\x1b[2J") for n in range(20_000)]
+    said = [line for line in lines if line is not None]
+    assert len(said) < 64 * 4 + 10 and len(strangers.summary()) <= 65
+    assert any("from other addresses so far" in line for line in said)
+    assert not any("\x1b" in line for line in said)
+    assert len(strangers._counts) == len(strangers._told) == 65
 
 
 def test_a_false_listener_is_found_out() -> None:

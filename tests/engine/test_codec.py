@@ -127,11 +127,6 @@ def test_deep_nesting_comes_back_or_is_refused_and_kills_nobody(depth: int) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_bytearray_comes_back_as_bytes() -> None:
-    """msgpack packs one as the other; what travels between workers is not to be changed in place anyway."""
-    assert decode(encode(bytearray(b"x"))) == b"x"
-
-
 def test_a_string_that_is_no_unicode_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         encode("\ud800")

@@ -62,7 +62,7 @@ async def main(
     for handle in (control, data):
         handle.close()
     await probe.wait_done()
-    store = counts.handle.state
+    store = counts.handle.store.held
     home = [entry for number in store.numbers for entry in store.state(number).items()]
     return out, applied, home, [*store.apart.items()], counts.handle.pinned
 

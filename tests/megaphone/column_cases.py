@@ -170,7 +170,7 @@ async def main(worker: dataflow.Worker, case: Case) -> Any:
     for handle in (left, right, control):
         handle.close()
     await probe.wait_done()
-    home, apart = results.handle.state, results.handle.apart() if results.handle.pinned else None
+    home, apart = results.handle.store.home, results.handle.store.apart if results.handle.pinned else None
     return out, noted, left_in(home, case.dense), left_in(apart, case.dense), results.handle.pinned
 
 

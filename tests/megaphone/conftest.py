@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from megaphone.portions import Arriving, Piece
+from dataflow.state.pieces import Piece
+from dataflow.state.stores.portions import Arriving
 from tests.launch.conftest import arena as arena
 
 
@@ -21,7 +22,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[Piece]:
         return add(self, piece)
 
     monkeypatch.setattr(Arriving, "add", note)
-    monkeypatch.setattr("megaphone.rows.PIECE", 5)
+    monkeypatch.setattr("megaphone.routing.PIECE", 1)
     monkeypatch.setattr("megaphone.routing.PIECES", 16)
-    monkeypatch.setattr("megaphone.portions._FIRST", 1)
+    monkeypatch.setattr("dataflow.state.stores.portions._FIRST", 1)
     return arrived

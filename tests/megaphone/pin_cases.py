@@ -102,7 +102,7 @@ async def two_inputs(worker: dataflow.Worker, case: Any, machine: bool) -> Any:
         control.advance_to(time + 1)
         await probe.wait_passed(time - 1)
     await probe.wait_passed(times - 1)  # Completion
-    store = sums.handle.state
+    store = sums.handle.store.held
     home = [entry for number in store.numbers for entry in store.state(number).items()]
     return out, applied, home, [*store.apart.items()], sums.handle.pinned
 

@@ -57,8 +57,8 @@ def test_the_oracle_and_the_cases_have_something_in_them() -> None:
     ("target", "how"),
     [
         ("megaphone.configuration.Configurations.at", lambda self, time: self.latest),
-        ("dataflow.columns.keyed.Keyed.movable", property(lambda self: [self.table])),
-        ("megaphone.columns.arrive", lambda parts, piece: None),
+        ("dataflow.columns.keyed.FoldStore.parts", property(lambda self: [self.table])),
+        ("megaphone.apart.PinningStore.put", lambda self, piece: None),
     ],
     ids=["routes by the latest configuration", "leaves pending records behind", "loses what arrives"],
 )

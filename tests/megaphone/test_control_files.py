@@ -140,7 +140,8 @@ async def piped(worker: dataflow.Worker, path: Path, times: int) -> Any:
     for handle in (control, data):
         handle.advance_to(2)  # the past
     if worker.index == 0:
-        await megaphone.follow(control, path, lambda error, line: refused.append((str(error), line)))
+        tell = lambda error, line: refused.append((str(error), line))  # noqa: E731
+        await megaphone.follow(control, path, tell, until_end=True)
     assert counts.handle.configuration.tolist() == before, "nothing is final yet"
     for time in range(2, times):
         data.send([time])
@@ -180,7 +181,7 @@ def test_without_somebody_to_tell_a_refusal_is_printed(tmp_path: Path, capsys: p
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
             control, _ = scope.input("control")
-        await megaphone.follow(control, tmp_path / "pipe")
+        await megaphone.follow(control, tmp_path / "pipe", until_end=True)
 
     with writing(tmp_path / "pipe", b"move it\n"):
         dataflow.execute(main, workers=1)

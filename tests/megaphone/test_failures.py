@@ -10,8 +10,10 @@ import pytest
 
 import dataflow
 import megaphone
+from dataflow.state.store import UnmovableState
+from dataflow.state.stores.portions import Address
+from dataflow.state.stores.row_bins import RowBins
 from dataflow.testing import simulate
-from megaphone.bins import RowBins, UnmovableState
 from megaphone.hashing import bin_of, shift_of
 from tests.engine.harness import notes
 from tests.launch.arena import Arena
@@ -134,14 +136,14 @@ def cyclic() -> list[Any]:
     ],
     ids=["an object", "a cycle", "deep inside", "a key", "not by key", "a pending record"],
 )
-@pytest.mark.parametrize("limit", [1 << 20, 5], ids=["in one piece", "in pieces"])
+@pytest.mark.parametrize("limit", [1 << 17, 1], ids=["in one piece", "in pieces"])
 def test_state_that_cannot_move_is_named_and_stays(state: Any, pending: list[Any], culprit: str, limit: int) -> None:
     bins = RowBins(lambda: state)
     bins.state(3)
     if pending:
         bins.put_off(3, 9, pending)
     with pytest.raises(UnmovableState, match=rf"{culprit} cannot move: .*(plain data|recursion)"):
-        list(bins.depart(3, limit))
+        list(bins.depart(Address(3), limit))
     assert bins.numbers == {3} and bins.state(3) is state
     assert bins.least_pending == (9 if pending else None)
     assert bins.due(9) == ({3: pending} if pending else {})
@@ -171,9 +173,9 @@ def test_a_record_that_cannot_move_fails_the_run_and_names_the_operator() -> Non
 # ------------------------------------------------------------------------------- a worker that dies in mid-migration
 
 PROGRAM = """
-    import numpy as np, megaphone, megaphone.columns, megaphone.rows, megaphone.routing, megaphone.state
+    import numpy as np, megaphone, megaphone.routing, megaphone.state
     victim, moment, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    megaphone.columns.PIECE, megaphone.rows.PIECE, megaphone.routing.PIECES = 64, 64, 64
+    megaphone.routing.PIECE, megaphone.routing.PIECES = 8, 64
 
     def die():
         print("dying in mid-migration", flush=True)
@@ -191,7 +193,7 @@ PROGRAM = """
 
             megaphone.routing.Router._send_pieces = dying
         else:                                       # some has arrived
-            host = megaphone.columns.ColumnHost if kind == "columns" else megaphone.state.Host
+            host = megaphone.state.S
             install, calls = host._install_arrivals, []
 
             def dying(self):

@@ -49,8 +49,8 @@ class Rows:
     def given(self, batch: Any) -> list[Any]:
         return list(batch)
 
-    def state(self, bins: Any) -> dict[int, int]:
-        return {key: count for number in bins.numbers for key, count in bins.state(number).items()}
+    def state(self, store: Any) -> dict[int, int]:
+        return {key: count for bin in store.occupied().tolist() for key, count in store.view(bin).entries.items()}
 
 
 class InColumns:
@@ -69,8 +69,8 @@ class InColumns:
 
     given = enqueued
 
-    def state(self, keyed: Any) -> dict[int, int]:
-        return dict(keyed.table.read().rows())
+    def state(self, store: Any) -> dict[int, int]:
+        return {key: s["count"] for bin in store.occupied().tolist() for key, s in store.view(bin).entries.items()}
 
 
 def placement() -> tuple[int, ...]:
@@ -108,7 +108,7 @@ class Seat:
 
     @property
     def state(self) -> dict[int, int]:
-        return self.kind.state(self.counts.handle.state)
+        return self.kind.state(self.counts.handle.store)
 
     @property
     def frontiers(self) -> tuple[list[Any], list[Any], list[Any]]:

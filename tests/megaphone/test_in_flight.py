@@ -16,10 +16,10 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.channels.channel import AcknowledgedChannel
+from dataflow.state.stores.row_store import RowStore
 from dataflow.testing import simulate
-from megaphone import all_at_once, batched, columns, fluid, matched
-from megaphone.bins import RowBins
-from megaphone.pieces import unpack
+from megaphone import all_at_once, batched, fluid, matched
+from megaphone.apart import PinningStore
 from megaphone.strategies import Strategy
 
 BINS, KEYS, TIMES = 16, 1200, 70
@@ -31,28 +31,25 @@ class Account:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = self.most = self.moved = 0
-        rows_depart, rows_arrive = RowBins.depart, RowBins.arrive
-        depart, arrive = columns.depart, columns.arrive
+        for store in (RowStore, PinningStore):
+            self._watch(store, patch)
 
-        def out(pieces: Iterator[Any], size: Any) -> Iterator[Any]:
-            for piece in pieces:
-                self.now += size(piece)
-                self.moved += size(piece)
+    def _watch(self, store: type[Any], patch: pytest.MonkeyPatch) -> None:
+        take, put = store.take_bin, store.put
+
+        def out(*args: Any) -> Iterator[Any]:
+            for piece in take(*args):
+                self.now += piece.words.nbytes
+                self.moved += piece.words.nbytes
                 self.most = max(self.most, self.now)
                 yield piece
 
-        def rows_in(bins: Any, piece: Any) -> None:
-            rows_arrive(bins, piece)
-            self.now -= len(piece.data)
-
-        def columns_in(parts: Any, piece: Any) -> None:
-            arrive(parts, piece)
+        def back(self_: Any, piece: Any) -> None:
+            put(self_, piece)
             self.now -= piece.words.nbytes
 
-        patch.setattr(RowBins, "depart", lambda *args: out(rows_depart(*args), lambda piece: len(piece.data)))
-        patch.setattr(RowBins, "arrive", rows_in)
-        patch.setattr("megaphone.columns.depart", lambda *args: out(depart(*args), lambda w: unpack(w).words.nbytes))
-        patch.setattr("megaphone.columns.arrive", columns_in)
+        patch.setattr(store, "take_bin", out)
+        patch.setattr(store, "put", back)
 
 
 @megaphone.fold(state={"count": "i8", "more": "i8"}, compiled=False)
@@ -88,11 +85,9 @@ async def main(worker: dataflow.Worker, kind: str, strategy: Strategy) -> Any:
                 controller.migrate([(number + 1) % worker.peers for number in range(BINS)], strategy)
         controller.advance_to(time + 1)
         await probe.wait_passed(time)
-    store = counts.handle.state
-    if kind == "rows":
-        held = {key: n for number in store.numbers for key, n in store.state(number).items()}
-    else:
-        held = dict(zip(*(store.table.read()[name].tolist() for name in ("key", "count")), strict=True))
+    store = counts.handle.store
+    entries = [entry for bin in store.occupied().tolist() for entry in store.view(bin).entries.items()]
+    held = {key: state if kind == "rows" else state["count"] for key, state in entries}
     return held, sizes, controller.busy, controller.configuration
 
 
@@ -129,8 +124,7 @@ def test_of_bins_above_the_budget_no_more_is_on_its_way_than_the_window(
     """Each goes alone, and F waits for what it has sent to be taken; so it does with no budget at all."""
     window, piece = 512, 32
     monkeypatch.setattr("megaphone.routing.WINDOW", window)
-    monkeypatch.setattr("megaphone.rows.PIECE", piece)
-    monkeypatch.setattr("megaphone.columns.PIECE", piece // 8)
+    monkeypatch.setattr("megaphone.routing.PIECE", piece // 8)
     account = Account(monkeypatch)
     for seed, strategy in enumerate([fluid(budget=1), batched(BINS, budget=1), matched(budget=1)]):
         account.most = 0
@@ -166,7 +160,6 @@ async def accounted(worker: dataflow.Worker, kind: str) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AcknowledgedChannel, "_send_and_note", note)
         patch.setattr("megaphone.routing.WINDOW", 1024)
-        patch.setattr("megaphone.rows.PIECE", 128)
-        patch.setattr("megaphone.columns.PIECE", 16)
+        patch.setattr("megaphone.routing.PIECE", 16)
         await main(worker, kind, all_at_once())
     return totals["most"], ports[0].on_its_way, totals["moved"]

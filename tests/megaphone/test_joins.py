@@ -13,7 +13,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.columns import stateful
-from dataflow.columns.joining import KeyedJoin
+from dataflow.columns.joining import JoinStore
 from dataflow.testing import simulate
 from megaphone.hashing import bin_of, shift_of
 from tests.megaphone.cases import Inputs, owner, random_updates
@@ -85,7 +85,7 @@ async def main(worker: dataflow.Worker, case: Case, native: bool) -> Any:
             handle.advance_to(time + 1)
         await probe.wait_passed(time - 1)
     await probe.wait_passed(case.times - 1)
-    return out, kinds, None if native else pairs.handle.state
+    return out, kinds, None if native else pairs.handle.store.home
 
 
 def oracle(case: Case) -> Counter[Any]:
@@ -114,7 +114,7 @@ def test_migratable_joins_against_nested_loops(share: int) -> None:
 
 
 def test_joins_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("megaphone.columns.PIECE", 3)
+    monkeypatch.setattr("megaphone.routing.PIECE", 3)
     for seed in range(30):
         case = random_case(seed)
         check(case, simulate(main, case, False, workers=case.peers, seed=seed))
@@ -166,7 +166,7 @@ def test_without_unique_everything_is_kept() -> None:
     assert sum(sum(rows_kept(store)) for *_, store in results) == 41
 
 
-def rows_kept(store: KeyedJoin) -> list[int]:
+def rows_kept(store: JoinStore) -> list[int]:
     """How many rows each side's chains have on this worker."""
     table = store.table
     _, places = table.scan()
@@ -186,7 +186,7 @@ def rows_kept(store: KeyedJoin) -> list[int]:
 
 def test_segments_are_used_again() -> None:
     """Records that wait and are then met leave room for the next ones: the segments do not grow round by round."""
-    store = KeyedJoin("join", ("key", "key"), (("a", "b"), ("c", "d")), "right", 4)
+    store = JoinStore("join", ("key", "key"), (("a", "b"), ("c", "d")), "right", 4)
     sizes = []
     for start in range(0, 4000, 100):
         waiting = [(start + n, n, 0.5) for n in range(100)]

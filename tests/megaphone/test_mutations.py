@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from megaphone import bins, portions, routing, state
+from dataflow.state import host
+from dataflow.state.stores import portions, row_bins
+from megaphone import routing
 from tests.megaphone.cases import run_case
 
 FEW = 150
@@ -31,28 +33,27 @@ def careless(patch: pytest.MonkeyPatch) -> None:
 def hasty(patch: pytest.MonkeyPatch) -> None:
     """S does not wait for state that may still arrive at a time."""
 
-    def apply_complete_times(self: Any) -> None:
-        while (time := self._next_time()) is not None and not any(port.could_see(time) for port in self._inputs):
-            self._apply_time(time)
+    def is_complete(self: Any, time: Any) -> bool:
+        return not any(port.could_see(time) for port in self._inputs)
 
-    patch.setattr(state.Host, "_apply_complete_times", apply_complete_times)
+    patch.setattr(host.Host, "_is_complete", is_complete)
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     """Pending records stay behind when their bin moves."""
-    depart = bins.RowBins.depart
+    depart = row_bins.RowBins.depart
 
-    def without_pending(self: Any, number: int, limit: int) -> Any:
-        self._pending.pop(number, None)
-        return depart(self, number, limit)
+    def without_pending(self: Any, to: Any, limit: int) -> Any:
+        self._pending.pop(to.place, None)
+        return depart(self, to, limit)
 
-    patch.setattr(bins.RowBins, "depart", without_pending)
+    patch.setattr(row_bins.RowBins, "depart", without_pending)
 
 
 def in_pieces(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("megaphone.rows.PIECE", 5)
+    patch.setattr("megaphone.routing.PIECE", 1)
     patch.setattr("megaphone.routing.PIECES", 16)
-    patch.setattr("megaphone.portions._FIRST", 1)
+    patch.setattr("dataflow.state.stores.portions._FIRST", 1)
 
 
 def eager(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def disorderly(patch: pytest.MonkeyPatch) -> None:
     really = portions.Arriving.add
 
     def add(self: Any, piece: Any) -> bool:
-        return really(self, piece._replace(number=self._next))
+        return really(self, piece._replace(at=self._next))
 
     patch.setattr(portions.Arriving, "add", add)
 

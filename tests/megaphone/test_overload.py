@@ -89,7 +89,7 @@ def test_without_a_bound_the_step_comes_after_the_backlog() -> None:
 def test_in_one_step_f_serves_control_and_state_before_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that waits at F, of times when the bins are gone, is routed after they have left."""
     steps: list[list[str]] = []
-    step, departures = Router.step, megaphone.rows.RowRouter.departures
+    step, departures = Router.step, Router.departures
     route = megaphone.rows.RowRouter.route
 
     def note_step(self: Any) -> None:
@@ -106,7 +106,7 @@ def test_in_one_step_f_serves_control_and_state_before_data(monkeypatch: pytest.
         return route(self, *args)
 
     monkeypatch.setattr(Router, "step", note_step)
-    monkeypatch.setattr("megaphone.rows.RowRouter.departures", note_departures)
+    monkeypatch.setattr("megaphone.routing.Router.departures", note_departures)
     monkeypatch.setattr("megaphone.rows.RowRouter.route", note_route)
     for seed in range(20):
         simulate(main, 8, None, workers=2, seed=seed)

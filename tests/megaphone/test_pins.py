@@ -11,11 +11,11 @@ import pytest
 
 import dataflow
 import megaphone
+from dataflow.state.pieces import unpack
 from dataflow.testing import simulate
-from megaphone import columns
-from megaphone.apart import arrive_key, pack_keys, unpack_keys
 from megaphone.control import parse_lines
 from megaphone.keyspace import WordKeys, WordOverrides
+from megaphone.routing import Router
 from tests.megaphone import test_joins
 from tests.megaphone.column_cases import check, main
 from tests.megaphone.pin_cases import pin_changes, random_case, random_join, run_case, run_join
@@ -36,7 +36,7 @@ def test_joins_against_nested_loops() -> None:
 
 
 def test_keys_that_need_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "KEY_PIECE", 3)
+    monkeypatch.setattr("megaphone.routing.PIECE", 3)
     for seed in range(40):
         run_case(seed)
         run_join(seed)
@@ -74,12 +74,14 @@ def bins_first(self: Any, migration: Any) -> Any:
         yield from self._departing_keys(migration.keys)
 
 
-def install_at_once(self: Any, message: Any, words: Any) -> None:
-    for piece in unpack_keys(words):
-        arrive_key(self._keyed.apart if piece.apart else self._keyed.home, piece)
+def install_at_once(self: Any) -> None:
+    for message, batch in self._arrivals:
+        for piece in unpack(batch["words"]):
+            self._store.put(piece)
+        self._host.hold_from(message)
 
 
-BEFORE = columns.ColumnRouter.departures
+BEFORE = Router._departing
 
 
 @pytest.mark.parametrize(
@@ -87,10 +89,10 @@ BEFORE = columns.ColumnRouter.departures
     [
         ("megaphone.configuration.Configurations.overrides_at", lambda self, time: None, run_case),
         ("megaphone.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides, run_case),
-        ("dataflow.columns.single.take_pending", lambda *_: np.empty(0, np.uint64), run_case),
-        ("megaphone.columns.ColumnRouter.departures", bins_first, run_case),
-        ("megaphone.columns.ColumnHost._receive_keys", install_at_once, run_case),
-        ("megaphone.columns.arrive_key", lambda store, piece: None, run_case),
+        ("dataflow.state.stores.with_pending.take_pending", lambda *_: np.empty(0, np.uint64), run_case),
+        ("megaphone.routing.Router._departing", bins_first, run_case),
+        ("megaphone.state.S._install_arrivals", install_at_once, run_case),
+        ("dataflow.state.stores.column_store.ColumnStore._put_key", lambda *_: None, run_case),
         ("dataflow.columns.joining.put_chain", lambda *_: None, run_join),
     ],
     ids=[
@@ -171,14 +173,6 @@ def test_a_large_table_finds_each_of_its_keys_and_no_other() -> None:
     table = WordOverrides(keys[::-1].copy(), workers[::-1].copy())
     assert (table.workers_of(keys) == workers).all()
     assert (table.workers_of(keys + np.uint64(1))[~np.isin(keys + np.uint64(1), keys)] == -1).all()
-
-
-def test_broken_messages_of_keys_are_refused() -> None:
-    whole = pack_keys([np.array([1, 0, 7, 1, 0, 2, 5, 5], np.uint64)])
-    assert [piece.words.tolist() for piece in unpack_keys(whole)] == [[5, 5]]
-    for cut in range(2, len(whole)):
-        with pytest.raises(ValueError, match="a message of keys"):
-            list(unpack_keys(whole[:cut]))
 
 
 def test_a_join_on_real_processes() -> None:

@@ -9,10 +9,11 @@ import pytest
 
 import dataflow
 import megaphone
+from dataflow.state.pieces import Piece
+from dataflow.state.stores import portions
+from dataflow.state.stores.portions import BIN, CUT, NO_STATE, Address, Arriving, depart
+from dataflow.state.stores.row_bins import RowBins
 from dataflow.testing import simulate
-from megaphone import portions
-from megaphone.bins import RowBins
-from megaphone.portions import BIN, CUT, NO_STATE, Arriving, Piece, depart
 from tests.megaphone.cases import run_case, run_on_processes
 
 STATES: dict[str, Any] = {
@@ -31,7 +32,7 @@ PENDING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("limit", [1, 7, 100, 5000, 1 << 20])
+@pytest.mark.parametrize("limit", [1, 2, 13, 600, 1 << 17])
 @pytest.mark.parametrize("pending", PENDING.values(), ids=PENDING)
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_a_bin_arrives_as_it_left_in_whatever_order_its_pieces_come(state: Any, pending: Any, limit: int) -> None:
@@ -43,12 +44,15 @@ def test_a_bin_arrives_as_it_left_in_whatever_order_its_pieces_come(state: Any, 
     for time, records in pending.items():
         here.put_off(3, time, records)
     pieces = []
-    for piece in here.depart(3, limit):
-        assert (3 in here.numbers) == (piece.ends != BIN), "it is here until all of it has been encoded"
-        assert 1 <= len(piece.data) <= limit
+    copied = [piece.words.tolist() for piece in here.copy(Address(3), limit)]
+    assert 3 in here.numbers
+    for piece in here.depart(Address(3), limit):
+        assert (3 in here.numbers) == (piece.head[0] != BIN), "it is here until all of it has been encoded"
+        assert 1 <= len(piece.words) <= limit
         pieces.append(piece)
-    assert [piece.number for piece in pieces] == list(range(len(pieces)))
-    assert [piece.ends == BIN for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert [piece.words.tolist() for piece in pieces] == copied
+    assert [piece.at for piece in pieces] == list(range(len(pieces)))
+    assert [piece.head[0] == BIN for piece in pieces] == [False] * (len(pieces) - 1) + [True]
     assert here.least_pending is None and not here.numbers
     there = RowBins(dict)
     for count, piece in enumerate(random.Random(limit).sample(pieces, len(pieces)), 1):
@@ -70,32 +74,32 @@ def test_a_large_bin_is_encoded_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> N
         lengths.append(len(encode(value, *depth)))
         return encode(value, *depth)
 
-    monkeypatch.setattr("megaphone.portions.codec.encode", note)
+    monkeypatch.setattr("dataflow.state.stores.portions.codec.encode", note)
     large = {number: "x" * (number % 50) for number in range(20_000)}
-    pieces = list(depart(0, large, {5: [(0, number) for number in range(20_000)]}, 4096))
+    pieces = list(depart(Address(0), large, {5: [(0, number) for number in range(20_000)]}, 512))
     assert max(lengths) < 3 * 4096 and len(lengths) > 50
-    assert max(len(piece.data) for piece in pieces) <= 4096
+    assert max(len(piece.words) for piece in pieces) <= 512
     lengths.clear()
-    list(depart(0, list(range(20_000)), {}, 4096))
+    list(depart(Address(0), list(range(20_000)), {}, 512))
     assert max(lengths) > 20_000
 
 
 def test_small_bins_are_one_piece_each() -> None:
-    assert [piece.ends for piece in depart(0, {n: n for n in range(60)}, {4: [(0, 1)]}, 1 << 20)] == [BIN]
+    assert [piece.head[0] for piece in depart(Address(0), {n: n for n in range(60)}, {4: [(0, 1)]}, 1 << 17)] == [BIN]
 
 
 def test_a_bin_that_is_here_already_cannot_arrive() -> None:
     bins = RowBins(dict)
     bins.state(3)
-    (piece,) = depart(3, {}, {}, 100)
+    (piece,) = depart(Address(3), {}, {}, 100)
     with pytest.raises(AssertionError, match="bin 3 is here already"):
         bins.arrive(piece)
 
 
 def test_pieces_that_are_cut_wait_for_the_rest() -> None:
     arriving = Arriving()
-    first, *others, last = depart(0, {"key": "x" * 100}, {}, 10)
-    assert first.ends == CUT
+    first, *others, last = depart(Address(0), {"key": "x" * 100}, {}, 2)
+    assert first.head[0] == CUT
     assert [arriving.add(piece) for piece in (last, first, *others)] == [False] * (1 + len(others)) + [True]
     assert arriving.state == {"key": "x" * 100}
 
@@ -104,15 +108,15 @@ def test_the_properties_hold_where_every_bin_goes_in_pieces(small_pieces: list[P
     """Under random schedules, where pieces overtake each other and wait for turns, and on processes."""
     for seed in range(120):
         run_case(seed)
-    assert sum(piece.number > 3 for piece in small_pieces) > 1000, "bins did go in many pieces"
-    assert {piece.ends for piece in small_pieces} == {0, 1, 2}
+    assert sum(piece.at > 3 for piece in small_pieces) > 1000, "bins did go in many pieces"
+    assert {piece.head[0] for piece in small_pieces} == {0, 1, 2}
     for seed in range(3):
         run_on_processes(seed, 2)
 
 
 def test_a_bin_that_arrives_in_pieces_is_not_there_before_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """At every moment of a migration a bin is in at most one store, and never in part."""
-    monkeypatch.setattr("megaphone.rows.PIECE", 40)
+    monkeypatch.setattr("megaphone.routing.PIECE", 5)
     monkeypatch.setattr("megaphone.routing.PIECES", 40)
     keys = [f"key {number}" for number in range(200)]
     stores: dict[int, RowBins] = {}
@@ -138,7 +142,7 @@ def test_a_bin_that_arrives_in_pieces_is_not_there_before_the_last(monkeypatch: 
             control, configuration = scope.input()
             data, stream = scope.input()
             counts = megaphone.unary(configuration, stream, key=lambda k: k, fold=count, bins=1)
-            stores[worker.index] = counts.handle.state
+            stores[worker.index] = counts.handle.store.held
             probe = counts.inspect(lambda t, r: out.append(r)).probe()
         for time in range(4):
             data.send(keys if worker.index == 0 and time != 1 else [])

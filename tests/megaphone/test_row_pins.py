@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
 from typing import Any
 
 import pytest
@@ -13,12 +12,14 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.errors import ConstructionError
+from dataflow.state.pieces import Piece, unpack
+from dataflow.state.store import UnmovableState
+from dataflow.state.stores.portions import Address
+from dataflow.state.stores.row_bins import RowBins
 from dataflow.testing import simulate
-from megaphone import rows
-from megaphone.bins import RowBins, UnmovableState
 from megaphone.control import parse_lines
 from megaphone.following import read_control
-from megaphone.portions import Piece
+from megaphone.routing import Router
 from tests.megaphone import cases
 from tests.megaphone.pin_cases import pin_changes, random_rows, run_rows, run_two_inputs
 
@@ -63,30 +64,28 @@ def bins_first(self: Any, migration: Any) -> Any:
 
 
 def install_at_once(self: Any) -> None:
-    for message, pieces in self._arrivals:
-        for piece in starmap(Piece, pieces):
-            returned = self._bins.arrive(piece)
-            if returned is not None:
-                self._bins.install_key(piece.home, returned)
-        self._take_over(message)
+    for message, batch in self._arrivals:
+        for piece in unpack(batch["words"]):
+            self._store.put(piece)
+        self._host.hold_from(message)
 
 
-def without_pending(self: Any, number: int, key: Any, key_of: Any, limit: int) -> Any:
+def without_pending(self: Any, to: Address, key_of: Any, limit: int) -> Any:
     """Takes the state of a key, and not its pending records."""
-    pending = self._pending.pop(number, None)
-    pieces = [*DEPART_KEY(self, number, key, key_of, limit)]
+    pending = self._pending.pop(to.bin, None)
+    pieces = [*DEPART_KEY(self, to, key_of, limit)]
     if pending is not None:
-        self._pending[number] = pending
+        self._pending[to.bin] = pending
     return iter(pieces)
 
 
-DEPARTING, DEPART_KEY = rows.RowRouter._departing, RowBins.depart_key
+DEPARTING, DEPART_KEY = Router._departing, RowBins.depart_key
 
 
 def test_the_properties_hold_where_keys_and_bins_go_in_pieces(small_pieces: list[Piece]) -> None:
     for seed in range(100):
         run_rows(seed)
-    assert sum(piece.home is not None for piece in small_pieces) > 200, "keys went back in pieces"
+    assert sum(piece.returns for piece in small_pieces) > 200, "keys went back in pieces"
 
 
 @pytest.mark.parametrize(
@@ -94,10 +93,10 @@ def test_the_properties_hold_where_keys_and_bins_go_in_pieces(small_pieces: list
     [
         ("megaphone.configuration.Configurations.overrides_at", lambda self, time: None),
         ("megaphone.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides),
-        ("megaphone.bins.RowBins.depart_key", without_pending),
-        ("megaphone.rows.RowRouter._departing", bins_first),
-        ("megaphone.state.Host._install_arrivals", install_at_once),
-        ("megaphone.bins.RowBins.install_key", lambda self, number, arrived: None),
+        ("dataflow.state.stores.row_bins.RowBins.depart_key", without_pending),
+        ("megaphone.routing.Router._departing", bins_first),
+        ("megaphone.state.S._install_arrivals", install_at_once),
+        ("dataflow.state.stores.row_bins.RowBins.install_key", lambda self, number, arrived: None),
     ],
     ids=[
         "records do not follow",
@@ -177,14 +176,14 @@ def test_a_state_that_became_something_else_is_named() -> None:
     bins = RowBins(dict)
     bins._states[3] = [1, 2]
     with pytest.raises(UnmovableState, match="the state of bin 3 is a list, and with by_key=True it must be a dict"):
-        list(bins.depart_key(3, "fox", [len], 100))
+        list(bins.depart_key(Address(3, ("fox",), True), [len], 100))
 
 
 def test_a_key_that_cannot_move_is_named_and_stays() -> None:
     bins = RowBins(dict)
     bins.state(3).update({"fox": object(), "dog": 1})
     with pytest.raises(UnmovableState, match="the key 'fox', key 'fox', cannot move"):
-        list(bins.depart_key(3, "fox", [len], 100))
+        list(bins.depart_key(Address(3, ("fox",), True), [len], 100))
     assert set(bins.state(3)) == {"fox", "dog"}
 
 
@@ -233,7 +232,7 @@ def test_a_controller_pins_keys_of_rows() -> None:
             controller.advance_to(time + 1)
             data.advance_to(time + 1)
             await probe.wait_passed(time)
-        return controller.pinned, sums.handle.apart()
+        return controller.pinned, sums.handle.store.view_apart()
 
     assert simulate(main, workers=2) == [({"fox": 1}, {}), ({"fox": 1}, {"fox": 16})]
 

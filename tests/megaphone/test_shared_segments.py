@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import dataflow
+from dataflow.columns import table
 from dataflow.testing import simulate
 from tests.megaphone import column_cases, pin_cases
 from tests.megaphone import test_joins as join_cases
@@ -17,8 +18,8 @@ from tests.patched import Patched
 @pytest.fixture(params=[2, 4], ids=["two segments", "four segments"], autouse=True)
 def few_segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     values = {
-        "dataflow.columns.table.MOST": request.param,
-        "megaphone.columns.PIECE": 8,  # words: a bin goes in several messages
+        f"{table.__name__}.MOST": request.param,
+        "megaphone.routing.PIECE": 8,  # words: a bin goes in several messages
     }
     for name, value in values.items():
         monkeypatch.setattr(name, value)

@@ -75,16 +75,13 @@ async def main(worker: dataflow.Worker, kind: str, updates: Inputs, interval: fl
             handle.advance_to(time + 1)
         await probe.wait_passed(time)
         await trio.sleep(1)  # nothing is on its way any more
-    store = counts.handle.state
-    sizes = store.sizes(BINS) if kind in ("rows", "machine") else sum(p.segments.sizes for p in store.movable)
-    return statistics, sizes
+    return statistics, counts.handle.store.sizes(0, BINS)
 
 
 def clockwork(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stretch of work takes 1000 ns."""
     ticks = itertools.count(0, 1000)
-    for module in ("state", "columns"):
-        monkeypatch.setattr(f"megaphone.{module}.perf_counter_ns", lambda: next(ticks))
+    monkeypatch.setattr("dataflow.state.host.perf_counter_ns", lambda: next(ticks))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,11 +14,11 @@ import dataflow
 import megaphone
 from dataflow.columns import Columns
 from dataflow.columns.kernels import RECORDS, ROOM, USED
-from dataflow.columns.keyed import Keyed, Side
+from dataflow.columns.keyed import FoldStore, Side
+from dataflow.state.pieces import HEAD, pack, unpack
 from dataflow.testing import simulate
 from megaphone import Move, all_at_once, batched, fluid, matched
 from megaphone.hashing import bin_of, shift_of
-from megaphone.pieces import HEAD, arrive, depart, unpack
 from megaphone.routing import Router
 from megaphone.strategies import USUAL, Strategy
 from tests.megaphone.column_cases import OUTPUT, PENDING, STATE, check, random_case, run_case
@@ -114,8 +114,8 @@ def come_back(time, key, value, state, emit):
     emit.row(key, value)
 
 
-def filled(keys: range) -> Keyed:
-    keyed = Keyed("test", [Side("key", "value", add)], come_back, BINS, None)
+def filled(keys: range) -> FoldStore:
+    keyed = FoldStore("test", [Side("key", "value", add)], come_back, BINS, None)
     if len(keys):
         keyed.run(0, [[Columns({"key": np.array(keys), "value": np.array(keys) % 9 + 1})]])
     return keyed
@@ -125,17 +125,18 @@ def filled(keys: range) -> Keyed:
 def test_a_bin_in_pieces_arrives_as_it_left(limit: int) -> None:
     """Pieces come in any order, as messages do; each is within the limit."""
     here, there, whole = filled(range(90)), filled(range(0)), filled(range(90))
-    sizes = sum(part.segments.sizes for part in here.movable)
-    lanes = [list(depart(here.movable, bin, limit)) for bin in range(BINS)]
+    sizes = here.sizes(0, BINS)
+    lanes = [[pack(piece) for piece in here.take_bin(bin, limit)] for bin in range(BINS)]
     for lane, size in zip(lanes, sizes.tolist(), strict=True):
-        assert sum(len(unpack(words).words) for words in lane) * 8 == size, "what statistics call its size"
-        assert all(1 <= len(unpack(words).words) <= limit for words in lane)
+        pieces = [piece for words in lane for piece in unpack(words)]
+        assert sum(len(piece.words) for piece in pieces) * 8 == size, "what statistics call its size"
+        assert all(1 <= len(piece.words) <= limit for piece in pieces)
     assert not here.table.read().rows() and here.least_pending is None, "nothing is left behind"
     assert here.pending is not None and not len(here.pending)
     chance = random.Random(limit)
     messages = [words for lane in lanes for words in lane]
     for words in chance.sample(messages, len(messages)):
-        arrive(there.movable, unpack(words))
+        put(there, words)
     assert sorted(there.table.read().rows()) == sorted(whole.table.read().rows())
     assert there.least_pending == whole.least_pending == 1
     for time in range(1, 12):
@@ -144,24 +145,24 @@ def test_a_bin_in_pieces_arrives_as_it_left(limit: int) -> None:
     assert there.table.meta[:, RECORDS].sum() == 90, "records are counted where they are applied: those that were due"
     columns = slice(ROOM, USED + 1)
     assert (there.table.meta[:, columns] == whole.table.meta[:, columns]).all()
-    assert not any(part.segments.missing for part in there.movable)
+    assert not any(part.segments.missing for part in there.parts)
 
 
 def test_a_bin_that_has_seen_more_than_two_billion_records_can_move() -> None:
     """Tables count records in 32 bits, which come round; the count stays behind."""
     here, there = filled(range(90)), filled(range(0))
     before = here.table.read().rows()
-    here.table.meta[:, RECORDS] = -(1 << 31)
+    here.records[:] = -(1 << 31)
     for bin in range(BINS):
-        for message in depart(here.movable, bin, 64):
-            arrive(there.movable, unpack(message))
+        for piece in here.take_bin(bin, 64):
+            put(there, pack(piece))
     assert sorted(there.table.read().rows()) == sorted(before)
-    assert not there.table.meta[:, RECORDS].any()
+    assert not there.records.any()
 
 
 def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cases under random schedules, and on processes: with post-dated records, which are parts of their own."""
-    small = {"megaphone.columns.PIECE": 3, "megaphone.routing.PIECES": 48}
+    small = {"megaphone.routing.PIECE": 3, "megaphone.routing.PIECES": 48}
     for name, value in small.items():
         monkeypatch.setattr(name, value)
     for seed in range(40):
@@ -172,23 +173,30 @@ def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.
 
 
 def test_a_message_of_state_that_cannot_be_right_is_refused() -> None:
-    (message, *_) = depart(filled(range(90)).movable, 3, 1 << 17)
+    message = pack(next(filled(range(90)).take_bin(3, 1 << 17)))
     there = filled(range(0))
     for broken, complaint in [
-        (message[:3], "not even a head"),
-        (message[:-1], "says .* words, and has"),
-        (changed(message, 0, 9), "of which there is none"),
-        (changed(message, 1, BINS), "of which there is none"),
-        (changed(message, 2, 1000), "no segment has room for 1000 rows"),
-        (changed(message, 5, 1 << 40), "does not fit"),
+        (message[:3], "in the middle of a head"),
+        (message[:-1], "says that it has .* words, and .* follow"),
+        (changed(message, 0, BINS), "of which there is none"),
+        (changed(message, 1, 9), "of which there is none"),
+        (changed(message, 3, 1000), "no segment has room for 1000 rows"),
+        (changed(message, 2, 1 << 40), "does not fit"),
+        (changed(message, 2, 1 << 63), "a number in its head"),
+        (changed(message, 6, 2), "a number in its head"),
     ]:
         with pytest.raises(ValueError, match=complaint):
-            arrive(there.movable, unpack(broken))
+            put(there, broken)
     assert not there.table.read().rows(), "nothing half-installed"
-    arrive(there.movable, unpack(message))
+    put(there, message)
     with pytest.raises(AssertionError, match="here already"):
-        arrive(there.movable, unpack(message))
+        put(there, message)
     assert len(message) > HEAD
+
+
+def put(store: FoldStore, message: Any) -> None:
+    for piece in unpack(message):
+        store.put(piece)
 
 
 def changed(message: Any, at: int, value: int) -> Any:
@@ -295,7 +303,7 @@ def test_a_bin_above_the_budget_goes_alone_and_in_pieces(monkeypatch: pytest.Mon
         give = self._state.give
 
         def noted(capability: Any, parts: Any) -> None:
-            sent.extend(len(part) - HEAD for part in parts.parts if len(part))
+            sent.extend(len(piece.words) for part in parts.parts if len(part) for piece in unpack(part["words"]))
             give(capability, parts)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -305,7 +313,7 @@ def test_a_bin_above_the_budget_goes_alone_and_in_pieces(monkeypatch: pytest.Mon
         return done
 
     monkeypatch.setattr(Router, "_send_pieces", note)
-    monkeypatch.setattr("megaphone.columns.PIECE", 8)
+    monkeypatch.setattr("megaphone.routing.PIECE", 8)
     monkeypatch.setattr("megaphone.routing.PIECES", 128)
     for seed in range(3):
         told = run(batched(BINS, budget=1), seed=seed)

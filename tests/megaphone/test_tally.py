@@ -33,7 +33,7 @@ def test_estimates_are_within_their_bounds_and_no_heavy_key_is_missed() -> None:
 
 def test_large_batches_are_sampled_and_counted_for_what_they_stand_for() -> None:
     heavy = HeavyRows([len])
-    heavy.watch(0, [((0), "x" * (1 + n % 2)) for n in range(100 * SAMPLE + 1)])
+    heavy.watch([[[(0, "x" * (1 + n % 2)) for n in range(100 * SAMPLE + 1)]]])
     keys, records, errors = heavy.take()
     assert sorted(keys) == [1, 2] and abs(int(records.sum()) - 100 * SAMPLE) <= 101 and not errors.any()
     assert heavy.take()[0] == [], "a new interval"

@@ -1,6 +1,7 @@
 """Parquet files: what is written is what was generated, and half a job leaves nothing."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,37 @@ def test_files_that_are_not_as_expected_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="words in column 'state' that the generator does not use"):
         files.read(tmp_path, {"person": ["state"]})
     assert files.read(tmp_path, {"person": ["event"]})["person"]["event"].tolist() == [1]
+
+
+def test_damaged_files_raise_one_kind_of_error_that_names_them(tmp_path: Path) -> None:
+    files.write(tmp_path, Generator(Config(seed=6)), 300)
+    refused = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        path = tmp_path / f"{rng.choice(['person', 'auction', 'bid'])}.parquet"
+        whole = path.read_bytes()
+        data, at = bytearray(whole), rng.randrange(len(whole))
+        if rng.random() < 0.3:
+            del data[at:]
+        else:
+            data[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        told = ""
+        try:
+            files.read(tmp_path)
+            files.count(tmp_path)
+        except ValueError as error:
+            assert type(error) is ValueError, (seed, error)  # noqa: PT017
+            told = str(error)
+        finally:
+            path.write_bytes(whole)
+        assert not told or str(path) in told, (seed, told)
+        refused += bool(told)
+    assert refused > 100
+
+
+@pytest.mark.parametrize("column", [pa.array([1, None]), pa.array([1.5, 2.0]), pa.array([[1], [2]])])
+def test_columns_of_another_type_are_refused(column: pa.Array, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"auction": column}), tmp_path / "bid.parquet")
+    with pytest.raises(ValueError, match=r"column 'auction' of .*bid\.parquet has empty places, or holds"):
+        files.read(tmp_path, {"bid": ["auction"]})

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import dataflow
-from dataflow.columns.kernels import USED
 from nexmark.config import SECOND, Config
 from nexmark.running import Job, Plan, main
 
@@ -15,8 +14,8 @@ EPOCHS = 120
 
 def sizes(operator: Any) -> tuple[int, int]:
     """Keys, and post-dated records, of an operator."""
-    state = operator.handle.state
-    return int(state.table.meta[:, USED].sum()), 0 if state.pending is None else len(state.pending)
+    state = operator.handle.store.home
+    return state.key_count, 0 if state.pending is None else len(state.pending)
 
 
 def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, int]], list[int]]:
@@ -30,7 +29,7 @@ def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, in
 
     dataflow.execute(_main, plan, watch)
     made = jobs[0].operators.made
-    return seen, [sizes(operator) for operator in made], [o.handle.state.table.segments.__sizeof__() for o in made]
+    return seen, [sizes(operator) for operator in made], [o.handle.store.table.segments.__sizeof__() for o in made]
 
 
 async def _main(worker: dataflow.Worker, plan: Plan, watch: Callable[[Job, int], None]) -> Any:

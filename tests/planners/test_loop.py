@@ -173,7 +173,7 @@ async def main(worker: dataflow.Worker, times: int, dry_run: bool) -> Any:
         controller.advance_to(time + 1)
         data.advance_to(time + 1)
         await probe.wait_passed(time)
-    table = [counts.handle.state.table.read(), counts.handle.apart().table.read()]
+    table = [counts.handle.store.home.table.read(), counts.handle.store.apart.table.read()]
     left = {k: n for part in table for k, n in zip(part["key"].tolist(), part["n"].tolist(), strict=True)}
     places = {key: controller.pinned.get(key, controller.configuration[b]) for key, b in _bins(controller)}
     return dict(best), left, places, [str(d) for d in driver.decisions], sum(d.acts for d in driver.decisions)
@@ -209,7 +209,7 @@ async def main_on_rows(worker: dataflow.Worker, times: int, by_key: bool) -> Any
         controller.advance_to(time + 1)
         data.advance_to(time + 1)
         await probe.wait_passed(time)
-    store = counts.handle.state
+    store = counts.handle.store.held
     left = {key: n for number in store.numbers for key, n in store.state(number).items()} | store.apart
     bins = {key: bin_of(key, shift_of(BINS)) for key in FREQUENT}
     places = {key: controller.pinned.get(key, controller.configuration[bins[key]]) for key in FREQUENT}

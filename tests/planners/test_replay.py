@@ -42,8 +42,12 @@ def test_by_processing_time_the_same_log_is_balanced(tmp_path: Path, capsys: Any
 
 def test_scaling(tmp_path: Path, capsys: Any) -> None:
     log = str(write(tmp_path / "log.json", 4))
-    assert main(["loop", log, "--dry-run", "--capacity", "12", "--workers", "4", "--theta", "0.5"]) == 0
-    assert "2 workers are used, and 4 wanted" in capsys.readouterr().out
+    options = ["loop", log, "--dry-run", "--capacity", "12", "--workers", "4", "--theta", "0.5"]
+    assert main([*options, "--otherwise", "storm"]) == 0
+    out = capsys.readouterr().out
+    assert "2 workers are used, and 4 wanted: storm on intervals, because ssm on intervals refused (the tasks" in out
+    assert main(options) == 2, "bins are scattered, and nobody was named who takes that"
+    assert "node 0 are not consecutive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("planner", ["min-mig", "min-table", "llfd", "mixed-bf", "readj"])
@@ -62,6 +66,7 @@ def test_any_planner(planner: str, tmp_path: Path, capsys: Any) -> None:
         (None, ["--dry-run", "--theta", "-1"], "cannot be -1.0"),
         (None, ["--dry-run", "--theta", "nan"], "cannot be nan"),
         (None, ["--dry-run", "--capacity", "0"], "capacity is above 0"),
+        (None, ["--dry-run", "--table", "-1"], "a routing table of size -1 makes no sense"),
         (None, ["--dry-run", "--patience", "0"], "patience is 1 or more"),
         (None, ["--dry-run", "--cool-down", "-1"], "not patience 2, cool-down -1"),
         (EMPTY, ["--dry-run"], "has no intervals"),

@@ -43,7 +43,7 @@ async def main(worker: dataflow.Worker, name: str) -> Any:
     with worker.dataflow() as scope:
         control, configuration = scope.input("control")
         data, stream = scope.input("data")
-        counts = megaphone.unary(configuration, stream, key=lambda k: k, fold=count, bins=BINS)
+        counts = megaphone.unary(configuration, stream, key=lambda k: k, fold=count, bins=BINS, interval=0.0)
         probe = counts.inspect(lambda t, r: out.append((t, r))).probe()
     controller = megaphone.Controller(control, counts)
     for time in range(TIMES):

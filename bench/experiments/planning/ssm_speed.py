@@ -9,12 +9,12 @@ import tempfile
 import time
 
 import numpy as np
-from numba import njit
 
 from bench.experiments.planning.workload import word_count
 from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
+from dataflow.compiled.kernel import kernel
 from planners import Intervals, Tasks, ssm, ssm_kernel
 from planners.feasibility import smallest_tau, tightest_cuts
 from planners.model import Limits
@@ -63,7 +63,7 @@ def _first_call(run: Run) -> None:
         "ssm(Intervals([0, 2, 4]), nodes=3, sizes=[1] * 4, loads=[1] * 4, tau=1); print(time.perf_counter() - start)"
     )
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
         for label in ("nothing compiled yet", "compiled by an earlier process"):
             started = time.perf_counter()
             command = [sys.executable, "-c", script]
@@ -83,7 +83,7 @@ def _kernels(tasks: Tasks, now: int, then: int, tau: float, repeats: int) -> tup
     return fast * 1e3, best_of(repeats, lambda: _quadratic(size, starts, cuts, then)) * 1e3
 
 
-@njit(cache=True)
+@kernel()
 def _quadratic(sizes: Floats, starts: Ints, cuts: Ints, nodes: int) -> float:
     """The greatest gain: every start p of an interval is tried for every end x, with every old interval it overlaps."""
     m = len(sizes) - 1

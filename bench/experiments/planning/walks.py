@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from planners import Intervals, PlannerError, Tables, Tasks, mtm_aware, redist, ssm, storm
+from planners import Intervals, Tables, Tasks, mtm_aware, redist, ssm, storm
 from planners.baselines import ring
+from planners.errors import NothingBalanced
 from planners.feasibility import smallest_tau, tightest_cuts
 from planners.model import Assignment, Plan
 
@@ -43,11 +44,13 @@ def ssm_walk(tau: float) -> Walk:
 
 
 def mtm_walk(tables: Tables) -> Walk:
+    """MTM-aware; a step for which the tables know nothing balanced is planned with SSM, as their documentation says."""
+
     def plan(current: Intervals, step: Step) -> Plan:
         tasks = step.tasks
         try:
             return mtm_aware(current, nodes=step.nodes, tables=tables, sizes=tasks.sizes, loads=tasks.loads)
-        except PlannerError:  # loads have drifted so far that nothing in the tables is balanced
+        except NothingBalanced:  # loads have drifted so far that nothing in the tables is balanced
             return _ssm(current, step, tables.problem.tau)
 
     return _by_partitioning(plan)

@@ -173,6 +173,7 @@ def _caption(stream: Stream, *varied: str) -> str:
         ("f", f"f = {shape.f:g}"),
         ("keys", f"{shape.keys:,} keys"),
         ("theta", f"θ = {stream.theta:g}"),
+        ("table", f"N_A = {stream.table:,}"),
     ]
     fixed = "".join(f", {text}" for name, text in signs if name not in varied)
     return (

@@ -20,6 +20,7 @@ import megaphone
 from dataflow import InputHandle, Scope, Stream
 from dataflow.columns import Columns, stateful
 from dataflow.columns.hashing import mix_all
+from megaphone.apart import PinningStore
 from megaphone.assembly import Migratable
 from planners.rebalance import pkg
 from planners.workloads import fluctuate, frequencies, intervals, sample, social, stock, tpch
@@ -100,10 +101,11 @@ class Steered:
     def _keep(self, build: Any, streams: tuple[Stream[Any], ...], options: dict[str, Any]) -> Migratable:
         control, configuration = self._scope.input(f"control {len(self.made)}")
         operator: Migratable = build(configuration, *streams, bins=BINS, interval=0.1, **options)
-        assert operator.handle.apart is not None
+        both = operator.handle.store
+        assert isinstance(both, PinningStore)
         busy = Busy(self.cost)
-        for store in (operator.handle.state, operator.handle.apart()):
-            store.run = partial(busy.apply, store.run)
+        for store in (both.home, both.apart):
+            store.run = partial(busy.apply, store.run)  # type: ignore[method-assign]
         self.made.append((control, operator))
         return operator
 

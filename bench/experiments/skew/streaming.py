@@ -15,7 +15,7 @@ import dataflow
 import megaphone
 from bench.experiments.skew.programs import BINS, PROGRAMS, WORKERS, Shape, Steered, homes
 from planners.loop import Driver, Loop
-from planners.observation import by_keys
+from planners.observation import TABLE, by_keys
 from planners.rebalance import min_table, mixed, readj
 
 PLANNERS: dict[str, Callable[..., Any]] = {"Mixed": mixed, "MinTable": min_table, "Readj": readj}
@@ -29,6 +29,7 @@ class Stream:
     mode: str
     data: str = "zipf"
     theta: float = 0.08
+    table: int = TABLE  # N_A
     cost: float = 25e-6
     spare: int | None = None  # the epoch from which on worker 1, which starts empty, may be used
     shape: Shape = field(default_factory=Shape)
@@ -134,7 +135,7 @@ async def main(worker: dataflow.Worker, stream: Stream) -> Outcome:
 def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
     if stream.mode not in PLANNERS:
         return None
-    planner = by_keys(PLANNERS[stream.mode], stream.theta)
+    planner = by_keys(PLANNERS[stream.mode], stream.theta, stream.table)
     loop = Loop(planner)
     return Driver(controller, loop, strategy=megaphone.all_at_once())
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sortedcontainers import SortedDict
 
 from dataflow import codec
-from dataflow.lowlevel import TotalAntichain
 from dataflow.order import Time
-from megaphone.portions import BIN, NO_STATE, Arriving, Piece, Place, depart
-from megaphone.weighing import Scales
-
-
-class UnmovableState(TypeError):
-    """State that cannot be serialised, and so cannot move."""
+from dataflow.state.pieces import Piece
+from dataflow.state.store import UnmovableState
+from dataflow.state.stores.portions import BIN, NO_STATE, Address, Arriving, Place, address_of, depart
+from dataflow.state.stores.weighing import Scales
 
 
 class RowBins:
@@ -35,8 +33,7 @@ class RowBins:
         self._initial = initial
         self._states: dict[Place, Any] = {}
         self._pending: dict[Place, dict[Time, list[Any]]] = {}  # by place and time
-        self._by_time: dict[Time, set[Place]] = {}  # invariant: the places with something pending at that time
-        self._least = TotalAntichain()  # invariant: holds the keys of _by_time
+        self._by_time: SortedDict[Time, set[Place]] = SortedDict()  # invariant: the places with something pending then
         self._scales = Scales()
         self.arriving: dict[Place, Arriving] = {}  # places of which pieces are missing: they are not here yet
 
@@ -51,13 +48,12 @@ class RowBins:
         self._pending.setdefault(place, {}).setdefault(time, []).extend(records)
         if time not in self._by_time:
             self._by_time[time] = set()
-            self._least.update(time, +1)
         self._by_time[time].add(place)
 
     @property
     def least_pending(self) -> Time | None:
         """The least time at which anything is pending."""
-        return next(iter(self._least.frontier), None)
+        return self._by_time.peekitem(0)[0] if self._by_time else None
 
     def due(self, time: Time) -> dict[Place, list[Any]]:
         """Takes out what is pending at a time, by place: bins, then keys that live apart."""
@@ -71,31 +67,38 @@ class RowBins:
         self._by_time[time].discard(place)
         if not self._by_time[time]:
             del self._by_time[time]
-            self._least.update(time, -1)
         return records
 
-    def depart(self, place: Place, limit: int, home: int | None = None) -> Iterator[Piece]:
-        """Takes out a place, with its pending records, in pieces of at most `limit` bytes; none if nothing is in it.
+    def depart(self, to: Address, limit: int) -> Iterator[Piece]:
+        """Takes out a place, with its pending records, in pieces of at most `limit` words; none if nothing is in it.
 
         The place is forgotten when all of it has been encoded: what cannot move stays, whole. Nobody may change it
-        before the last piece has been asked for. `home`: the bin into which a key goes back.
+        before the last piece has been asked for.
         """
-        if place not in self._states and place not in self._pending:
-            return
-        state, pending = self._states.get(place, NO_STATE), self._pending.get(place, {})
+        state, pending = self._at(to.place)
 
         def forget() -> None:
-            self._states.pop(place, None)
+            self._states.pop(to.place, None)
             for time in [*pending]:
-                self._forget(place, time)
+                self._forget(to.place, time)
 
-        yield from _departing(_title(place), depart(place, state, pending, limit, home), state, pending, forget)
+        yield from _departing(depart(to, state, pending, limit), to.place, state, pending, forget)
 
-    def depart_key(self, number: int, key: Any, key_of: Sequence[Callable[[Any], Any]], limit: int) -> Iterator[Piece]:
+    def copy(self, to: Address, limit: int) -> Iterator[Piece]:
+        """The same pieces of a place that stays."""
+        state, pending = self._at(to.place)
+        yield from _departing(depart(to, state, pending, limit), to.place, state, pending, lambda: None)
+
+    def _at(self, place: Place) -> tuple[Any, dict[Time, list[Any]]]:
+        return self._states.get(place, NO_STATE), self._pending.get(place, {})
+
+    def depart_key(self, to: Address, key_of: Sequence[Callable[[Any], Any]], limit: int) -> Iterator[Piece]:
         """Takes one key out of a bin whose state is a dictionary by key, in the same way: it will live apart.
 
         `key_of`: by input, the key of a record.
         """
+        assert to.key is not None
+        number, (key,) = to.bin, to.key
         state = self._states.get(number, {})
         if not isinstance(state, dict):
             raise UnmovableState(
@@ -119,26 +122,28 @@ class RowBins:
                 if rest:
                     self.put_off(number, time, rest)
 
-        place = (key,)
-        yield from _departing(_title(place), depart(place, part, pending, limit), part, pending, forget)
+        yield from _departing(depart(to, part, pending, limit), to.key, part, pending, forget)
 
-    def arrive(self, piece: Piece) -> Arriving | None:
-        """Takes in a piece of what left elsewhere. They come in any order; with the last, all of it is installed. But
-        a key that goes back into its bin is given back, for `install_key`: the bin may be on its way as well."""
-        place = piece.place
-        if piece.home is None and (place in self._states or place in self._pending):
-            raise AssertionError(f"{_title(place)} is here already")
-        arriving = self.arriving.setdefault(place, Arriving())
+    def arrive(self, piece: Piece) -> None:
+        """Takes in a piece of what left elsewhere. They come in any order; with the last, all of it is installed."""
+        to = address_of(piece)
+        returns = to.key is not None and not to.apart
+        if not returns and (to.place in self._states or to.place in self._pending):
+            raise AssertionError(f"{_title(to.place)} is here already")
+        arriving = self.arriving.setdefault(to.place, Arriving())
         if not arriving.add(piece):
-            return None
-        del self.arriving[place]
-        if piece.home is not None:
-            return arriving
-        if arriving.state is not NO_STATE:
-            self._states[place] = arriving.state
-        for time, records in arriving.pending:
+            return
+        del self.arriving[to.place]
+        if returns:
+            self.install_key(to.bin, arriving)
+        else:
+            self._install(to.place, arriving)
+
+    def _install(self, place: Place, arrived: Arriving) -> None:
+        if arrived.state is not NO_STATE:
+            self._states[place] = arrived.state
+        for time, records in arrived.pending:
             self.put_off(place, time, records)
-        return None
 
     def install_key(self, number: int, arrived: Arriving) -> None:
         """Puts a key back into a bin, whose state is a dictionary by key."""
@@ -146,6 +151,12 @@ class RowBins:
             self.state(number).update(arrived.state)
         for time, records in arrived.pending:
             self.put_off(number, time, records)
+
+    def look(self, place: Place) -> tuple[Any, list[tuple[Time, Any]]]:
+        """The state of a place (None if it has none) and its pending records, in the order of their times."""
+        state, pending = self._at(place)
+        records = [(time, record) for time in sorted(pending) for _, record in pending[time]]
+        return (None if state is NO_STATE else state), records
 
     def sizes(self, bins: int) -> NDArray[np.int64]:
         """About how many bytes each bin has when it travels (see `weighing`). What has none is elsewhere."""
@@ -155,6 +166,17 @@ class RowBins:
     def numbers(self) -> set[int]:
         """The bins that have something in them."""
         return {place for place in (*self._states, *self._pending) if isinstance(place, int)}
+
+    @property
+    def key_count(self) -> int:
+        """How many keys bins have, where their state is by key; else how many bins have state."""
+        return sum(len(state) if isinstance(state, dict) else 1 for state in _of_bins(self._states).values())
+
+    @property
+    def apart_keys(self) -> list[Any]:
+        """The keys that live apart and have something here."""
+        places = dict.fromkeys(place for place in (*self._states, *self._pending) if isinstance(place, tuple))
+        return [place[0] for place in places]
 
     @property
     def apart(self) -> dict[Any, Any]:
@@ -180,16 +202,16 @@ def _of_bins(by_place: dict[Place, Any]) -> dict[int, Any]:
 
 
 def _departing(
-    title: str, pieces: Iterator[Piece], state: Any, pending: dict[Time, list[Any]], forget: Callable[[], None]
+    pieces: Iterator[Piece], place: Place, state: Any, pending: dict[Time, list[Any]], forget: Callable[[], None]
 ) -> Iterator[Piece]:
     """Pieces of what leaves; it is forgotten before the last is given away. UnmovableState names what cannot move."""
     try:
         for piece in pieces:
-            if piece.ends == BIN:
+            if piece.head[0] == BIN:
                 forget()
             yield piece
     except TypeError as error:
-        raise UnmovableState(f"{title}{_culprit(state, pending)} cannot move: {error}") from None
+        raise UnmovableState(f"{_title(place)}{_culprit(state, pending)} cannot move: {error}") from None
 
 
 def _culprit(state: Any, pending: dict[Time, list[Any]]) -> str:

@@ -1,26 +1,28 @@
 """A bin of Python objects in pieces of bytes: how state in rows travels. Pure.
 
 A bin is encoded in *portions*: so many entries of its dictionary, so many of its pending records. How many follows
-from how long the portions before were, so that one is about as long as a message may be, and no worker stands still
+from how long the portions before were, so that one is about as long as a piece may be, and no worker stands still
 for the encoding of a large bin. State that is no dictionary cannot be divided: it is one portion, with all of it
-encoded at once. Portions that came out longer than a message are cut.
+encoded at once. Portions that came out longer than a piece are cut.
 
-A piece has a number, and says whether more of its portion follows, or more portions, or nothing. Pieces arrive in any
-order, and are decoded, portion by portion, in that of their numbers. Nothing is installed before all have come. A key
-that lives apart from its bin, or goes there, or comes back, travels in the same way.
+A piece has a number (`at`), and its head says whether more of its portion follows, or more portions, or nothing. Pieces
+arrive in any order, and are decoded, portion by portion, in that of their numbers. Nothing is installed before all have
+come. A key that lives apart from its bin, or goes there, or comes back, travels in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dataflow import codec
 from dataflow.order import Time
+from dataflow.state.pieces import Piece, pad, unpad
 
 CUT, PORTION, BIN = 0, 1, 2  # what ends with a piece: nothing, a portion, the bin (or key)
-NO_STATE: Any = object()
+NO_STATE: Final[Any] = object()
 Pending = dict[Time, list[Any]]
 Place: TypeAlias = int | tuple[Any]
 """The number of a bin; or, for a key that lives apart, the key in a tuple."""
@@ -29,29 +31,45 @@ _WHOLE, _ENTRIES, _PENDING = 0, 1, 2
 _FIRST = 64  # entries in the first portion: most bins need no other
 
 
-class Piece(NamedTuple):
-    """A piece of what is at a place: of a bin, or of a key that lives apart or did."""
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a place goes: a bin, or a key of a bin that will live apart or go back into the bin."""
 
-    place: Place
-    home: int | None  # the bin into which a key goes back
-    number: int
-    ends: int
-    data: bytes
+    bin: int
+    key: tuple[Any] | None = None
+    apart: bool = False
+
+    @property
+    def place(self) -> Place:
+        """The place that travels."""
+        return self.bin if self.key is None else self.key
 
 
-def depart(place: Place, state: Any, pending: Pending, limit: int, home: int | None = None) -> Iterator[Piece]:
-    """A place as pieces of at most `limit` bytes. It may be forgotten when the last one is asked for: all of it has
+def depart(to: Address, state: Any, pending: Pending, limit: int) -> Iterator[Piece]:
+    """A place as pieces of at most `limit` words. It may be forgotten when the last one is asked for: all of it has
     been encoded then. TypeError if something cannot be."""
+    key = b"" if to.key is None else codec.encode(to.key[0])
+    key_words, longest = pad(key), 8 * limit
     number = 0
-    portions = _encoded(state, pending, limit)
-    data = next(portions)
+    portions = _encoded(state, pending, longest)
+    data = next(portions, None)
     while data is not None:
         following = next(portions, None)
-        for start in range(0, len(data), limit):
+        for start in range(0, len(data), longest):
+            some = data[start : start + longest]
             last = PORTION if following is not None else BIN
-            yield Piece(place, home, number, last if start + limit >= len(data) else CUT, data[start : start + limit])
+            ends = last if start + longest >= len(data) else CUT
+            head = (ends, len(some), len(key))
+            yield Piece(to.bin, 0, number, head, pad(some), key=key_words, apart=to.apart)
             number += 1
-        data = following  # type: ignore[assignment]
+        data = following
+
+
+def address_of(piece: Piece) -> Address:
+    """Where a piece goes."""
+    if not piece.is_key:
+        return Address(piece.bin)
+    return Address(piece.bin, (codec.decode(unpad(piece.key, piece.head[2])),), piece.apart)
 
 
 def _encoded(state: Any, pending: Pending, limit: int) -> Iterator[bytes]:
@@ -100,7 +118,10 @@ class Arriving:
 
     def add(self, piece: Piece) -> bool:
         """Takes a piece; whether that completes the bin."""
-        self._early[piece.number] = (piece.ends, piece.data)
+        ends, length, _ = piece.head
+        if ends not in (CUT, PORTION, BIN):
+            raise ValueError(f"a piece of state in rows ends with {ends}, which means nothing")
+        self._early[piece.at] = (ends, unpad(piece.words, length))
         while self._next in self._early:
             ends, data = self._early.pop(self._next)
             self._next += 1

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow.codec import field_values, is_record
+from dataflow.columns import Columns
+from dataflow.values.objects import attributes_of, is_record
 
 _ELEMENTS = 4  # of a container that are looked at
 _DEEPEST = 4  # containers within containers that are
@@ -37,7 +38,7 @@ def weigh(value: Any, depth: int = 0) -> float:
         return 1
     if kind is float:
         return 9
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | Columns):
         return 32 + value.nbytes
     if depth < _DEEPEST:
         if kind is dict:
@@ -45,7 +46,7 @@ def weigh(value: Any, depth: int = 0) -> float:
         if isinstance(value, list | tuple | set | frozenset):
             return (5 if kind is list else 6) + _all(value, len(value), depth)
         if is_record(kind):
-            return 12 + len(kind.__module__) + len(kind.__qualname__) + weigh(list(field_values(value)), depth)
+            return 12 + len(kind.__module__) + len(kind.__qualname__) + weigh(_attributes(value), depth)
     return _OTHER
 
 
@@ -101,3 +102,7 @@ def _entry(state: Any, pending: dict[Any, list[Any]]) -> float | None:
         some.append(state)
     some += (record for records in islice(pending.values(), _ELEMENTS) for record in records[:1])
     return sum(map(weigh, some)) / len(some) if some else None
+
+
+def _attributes(value: Any) -> list[Any]:
+    return [held for attributes in attributes_of(value) for held in attributes.values()]

@@ -1,0 +1,156 @@
+"""The door to keyed state: what a store is to those who host it, move it, save it and look into it.
+
+A store holds all keyed state of one stateful operator on one worker. Keys are grouped into *bins*, which are what moves
+and what is saved; a single key may live apart from its bin. Everything that reads or changes keyed state goes through
+this door: the native operators, Megaphone's F and S, reports and tests. Nobody outside knows how a store lays its state
+out in memory.
+
+Rows and columns have stores of their own: `dataflow.state.stores`. B is a batch as the store takes it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow.channels.pact import Batch
+from dataflow.order import Time
+from dataflow.state.pieces import Piece
+
+B = TypeVar("B", bound=Sized)
+Numbers: TypeAlias = NDArray[np.int64]
+Key: TypeAlias = Any
+"""A user's key: any plain value in rows, a 64-bit word in columns."""
+
+
+class UnmovableState(TypeError):
+    """State that cannot be serialised, and so cannot leave its process."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinView:
+    """What is in a bin: a copy, to look at."""
+
+    bin: int
+    bytes: int  # about what would travel
+    entries: Mapping[Key, Any]  # by key its state: a user's object in rows, the fields by name in columns
+    pending: Sequence[tuple[Time, Any]]  # post-dated records, in the order of their times
+
+
+class Store(ABC, Generic[B]):
+    """All keyed state of one operator on one worker.
+
+    Hosts apply records in the order of time: `run` for one time, once it is complete. A store may say that it can do
+    several times together without a difference: see `fires_together` and `takes_together`.
+    """
+
+    name: str
+    bins: int
+    fires_together: bool = False  # whether `receive` and `fire` may take the place of `run`
+    takes_together: bool = False  # whether `run_all` may take the records of several times
+    records: NDArray[Any]  # applied so far, by bin; may come round at 32 bits
+    apart_records: int = 0  # applied so far to keys that live apart
+
+    # Records, in the order of time
+
+    @abstractmethod
+    def accept(self, batch: Batch) -> B:
+        """A batch as the store takes it; TypeError if it cannot be one."""
+
+    @property
+    @abstractmethod
+    def least_pending(self) -> Time | None:
+        """The least time to which a record was post-dated."""
+
+    @abstractmethod
+    def run(self, time: Time, batches: Sequence[Sequence[B]]) -> Sequence[Batch]:
+        """Applies everything at a time, the batches of each input and what was post-dated to it; what comes out."""
+
+    def receive(self, time: Time, batches: Sequence[Sequence[B]]) -> Sequence[Batch]:
+        """Applies the batches of a time, and nothing that was post-dated; what comes out."""
+        raise AssertionError(f"{self.name} cannot apply what comes without what is due")
+
+    def fire(self, until: Time) -> Sequence[tuple[Time, Sequence[Batch]]]:
+        """Applies what was post-dated to times up to one, or to the first of them; what comes out at each."""
+        raise AssertionError(f"{self.name} cannot apply what is due at several times together")
+
+    def can_take_together(self, batches: Sequence[Sequence[B]]) -> bool:
+        """Whether `run_all` may take just these batches, of several times."""
+        return False
+
+    def run_all(self, times: Sequence[Time], batches: Sequence[Sequence[B]]) -> Sequence[Sequence[Batch]]:
+        """Applies the batches of several times of the one input, in order; what comes out at each."""
+        raise AssertionError(f"{self.name} cannot take the records of several times together")
+
+    # Bins and single keys: export, import, inspect
+
+    @abstractmethod
+    def take_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        """Takes a bin out, with its post-dated records, in pieces of at most `limit` words of state. Nobody may change
+        the bin before the last piece has been asked for."""
+
+    @abstractmethod
+    def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        """The same pieces; the bin stays as it is."""
+
+    @abstractmethod
+    def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
+        """Takes a single key out of its bin (or of its place apart), to live apart elsewhere or to go back."""
+
+    @abstractmethod
+    def copy_apart(self, limit: int) -> Iterator[Piece]:
+        """Every key that lives apart here, in pieces; all stay as they are."""
+
+    @abstractmethod
+    def put(self, piece: Piece) -> None:
+        """Takes a piece in. Pieces come in any order; the bin or key is there when all have come. ValueError if the
+        piece cannot be right."""
+
+    @abstractmethod
+    def view(self, bin: int) -> BinView:
+        """A copy of what is in a bin. O(bin)."""
+
+    @abstractmethod
+    def view_apart(self) -> Mapping[Key, Any]:
+        """By key that lives apart here, a copy of its state, as far as it has any. O(those keys)."""
+
+    @abstractmethod
+    def occupied(self) -> NDArray[np.intp]:
+        """The bins that have something in them here."""
+
+    # What is known of bins
+
+    @property
+    @abstractmethod
+    def key_count(self) -> int:
+        """How many keys have state in bins here; in rows whose state is not by key, how many bins."""
+
+    @property
+    def byte_count(self) -> int:
+        """About how many bytes would travel if all bins left. O(bins)."""
+        return int(self.sizes(0, self.bins).sum())
+
+    @abstractmethod
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether there is anything of each of these bins here: else it can leave without a word."""
+
+    def make_ready(self, size: int) -> None:  # Python objects have no memory to make ready
+        """Touches so many bytes of memory for each part before they are needed: for a run that is measured, or one
+        whose state will grow to a known size."""
+
+    @abstractmethod
+    def sizes(self, first: int, end: int) -> Numbers:
+        """About how many bytes of each bin, from one number up to another, would travel. What has none is not here."""
+
+    @abstractmethod
+    def track_changes(self) -> None:
+        """From now on `take_changed` says which bins have changed. Until this is asked for it costs nothing."""
+
+    @abstractmethod
+    def take_changed(self) -> NDArray[np.intp]:
+        """The bins that have changed since this was last asked (those that left or arrived among them)."""

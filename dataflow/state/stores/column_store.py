@@ -1,0 +1,177 @@
+"""What stores in columns have in common: state in parts, each of which lies in segments by bin, and travels so.
+
+The first part is a table with a row for each key. Others follow: post-dated records, or the two sides of a join.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow.channels.pact import Batch
+from dataflow.columns.batch import Array, Columns
+from dataflow.columns.pacts import require_columns
+from dataflow.columns.segments import Head, Part
+from dataflow.columns.single import KeyPart
+from dataflow.columns.table import Table
+from dataflow.order import Time
+from dataflow.state.pieces import Piece, Words
+from dataflow.state.store import BinView, Key, Numbers, Store
+
+
+class ColumnStore(Store[Columns]):
+    """State by key in typed columns."""
+
+    table: Table
+
+    def accept(self, batch: Batch) -> Columns:
+        return require_columns(batch, self.name)
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Part]:
+        """What belongs to a bin, the table first."""
+
+    @property
+    def bins(self) -> int:  # type: ignore[override]
+        """How many bins there are."""
+        return self.table.bins
+
+    @property
+    def records(self) -> NDArray[Any]:  # type: ignore[override]
+        """Records applied so far, by bin. They come round at 32 bits."""
+        return self.table.records
+
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed. For each run."""
+        for part in self.parts:
+            part.stay_ahead()
+
+    # Bins
+
+    def take_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        self.table.mark_bin(bin)
+        for number, part in enumerate(self.parts):
+            yield from _pieces(bin, number, part, part.leave(bin, limit))
+            part.departed(bin)
+
+    def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        for number, part in enumerate(self.parts):
+            yield from _pieces(bin, number, part, part.copy(bin, limit))
+
+    def put(self, piece: Piece) -> None:
+        if piece.part >= len(self.parts) or piece.bin >= self.bins:
+            raise ValueError(f"a piece of part {piece.part} of bin {piece.bin}, of which there is none")
+        part = self.parts[piece.part]
+        if piece.is_key:
+            self._put_key(piece, part)
+            return
+        self.table.mark_bin(piece.bin)
+        if piece.at == 0:
+            part.heed(piece.description)
+        room, used, extra = piece.head
+        if part.come(piece.bin, (room, used, extra, piece.at), piece.words):
+            part.arrived(piece.bin)
+
+    def occupied(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.sizes(0, self.bins))
+
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = np.logical_or.reduce([part.has(bins) for part in self.parts])
+        return found
+
+    @property
+    def key_count(self) -> int:
+        return self.table.key_count
+
+    def sizes(self, first: int, end: int) -> Numbers:
+        sizes = self.table.sizes_of(first, end)
+        for part in self.parts[1:]:
+            sizes = sizes + part.sizes_of(first, end)
+        return sizes
+
+    def make_ready(self, size: int) -> None:
+        for part in self.parts:
+            part.make_ready(size)
+
+    def view(self, bin: int) -> BinView:
+        keys, rows = self.table.scan_bin(bin)
+        return BinView(bin, int(self.sizes(bin, bin + 1)[0]), self._entries(keys, rows), self.pending_of(bin))
+
+    def view_apart(self) -> dict[Key, Any]:
+        return {}  # see megaphone.apart: keys that live apart have a store of their own, and `view_all` of that
+
+    def view_all(self) -> dict[Key, Any]:
+        """By key, a copy of its state. O(state)."""
+        return self._entries(*self.table.scan())
+
+    def _entries(self, keys: Words, rows: Array) -> dict[Key, Any]:
+        return {int(keys[i].view(np.int64)): self.entry(keys[i : i + 1], row) for i, row in enumerate(rows.tolist())}
+
+    def entry(self, key: Words, row: int) -> dict[str, Any]:
+        """The state of a key, by field."""
+        return {field: self.table[field][row].tolist() for field in self.table.fields}
+
+    def pending_of(self, bin: int) -> list[tuple[Time, Any]]:
+        """The post-dated records of a bin, in the order of times."""
+        return []
+
+    def track_changes(self) -> None:
+        self.table.track_changes()
+
+    def take_changed(self) -> NDArray[np.intp]:
+        return self.table.take_changed()
+
+    # Single keys
+
+    def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
+        self.table.mark(np.array([key], np.uint64))
+        return self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=False), apart, limit)
+
+    def copy_apart(self, limit: int) -> Iterator[Piece]:
+        return iter(())  # see megaphone.apart: keys that live apart have a store of their own, and `copy_keys` of that
+
+    def copy_keys(self, limit: int) -> Iterator[Piece]:
+        """Every key as it would travel to live apart; all stay."""
+        for key in self.table.scan()[0]:
+            yield from self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=True), True, limit)
+
+    def _key_pieces(self, key: Key, parts: Iterator[KeyPart], apart: bool, limit: int) -> Iterator[Piece]:
+        word = np.array([key], np.uint64)
+        bin = int(self.table.bins_of(word)[0])
+        for number, count, words in parts:
+            stride = len(words) // count
+            each = max(1, limit // max(stride, 1))
+            description = self.parts[number].describe()
+            for start in range(0, count, each):
+                rows = min(each, count - start)
+                some = words[start * stride : (start + rows) * stride]
+                yield Piece(bin, number, start, (rows, 0, 0), some, description, word, apart)
+
+    def _put_key(self, piece: Piece, part: Part) -> None:
+        rows, *_ = piece.head
+        if len(piece.key) != 1:
+            raise ValueError(f"a key of columns is one word, and a piece of state has one of {len(piece.key)}")
+        self.table.mark(piece.key)  # its bin may be another than where it was: dense keys live apart in a hash table
+        part.heed(piece.description)
+        self.put_key(piece.key, piece.part, rows, piece.words)
+
+    @abstractmethod
+    def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:
+        """One key, part by part. It is taken out unless it is to be kept."""
+
+    @abstractmethod
+    def put_key(self, key: Words, part: int, count: int, words: Words) -> None:
+        """Puts rows of a part of a key in; a part that was cut comes piece by piece, in any order."""
+
+
+def _pieces(bin: int, number: int, part: Part, pieces: Iterator[tuple[Head, Array]]) -> Iterator[Piece]:
+    """Only the first piece of a part has its description."""
+    description = part.describe()
+    for (room, used, extra, offset), words in pieces:
+        yield Piece(bin, number, offset, (room, used, extra), words, description)
+        description = description[:0]

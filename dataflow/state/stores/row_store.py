@@ -1,0 +1,188 @@
+"""A store of state in Python objects: one object for each bin, and one for each key that lives apart.
+
+A batch is a list of (place, record): whoever routes a record knows its bin, or that its key lives apart, and need not
+find that out twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow.channels.pact import Batch
+from dataflow.order import Time
+from dataflow.state.pieces import Piece
+from dataflow.state.store import BinView, Key, Numbers, Store
+from dataflow.state.stores.portions import Address, Place
+from dataflow.state.stores.row_bins import RowBins
+
+_NAMED = 8  # keys that an error names
+
+Rows: TypeAlias = list[tuple[Place, Any]]
+Groups: TypeAlias = dict[Place, list[list[Any]]]  # records by place and input
+KeyOf: TypeAlias = Callable[[Any], Key]
+
+Apply: TypeAlias = Callable[[Time, list[list[Any]], Any, "Postponer"], Iterable[Any]]
+"""(time, records by input, the state of their place, postponer): what comes out."""
+
+
+class Postponer:
+    """Puts records of the current place off until a later time (the extended notificator of section 4.3.2)."""
+
+    __slots__ = ("_bins", "now", "place")
+
+    def __init__(self, bins: RowBins) -> None:
+        self._bins = bins
+        self.place: Place = 0
+        self.now: Time = None
+
+    def notify_at(self, time: Time, record: Any, port: int = 0) -> None:
+        """Presents `record` to the fold again, at a later time."""
+        if not time > self.now:
+            raise ValueError(f"a record can be put off until later than {self.now!r}, not until {time!r}")
+        self._bins.put_off(self.place, time, ((port, record),))
+
+
+class RowStore(Store[Rows]):
+    """State in Python objects. `keys`: by input, the key of a record. `bin_of`: the bin of a key."""
+
+    def __init__(
+        self,
+        name: str,
+        bins: int,
+        keys: Sequence[KeyOf],
+        bin_of: Callable[[Key], int],
+        initial: Callable[[], Any],
+        apply: Apply,
+    ) -> None:
+        self.name = name
+        self.bins = bins
+        self.held = RowBins(initial)
+        self.records: Numbers = np.zeros(bins, np.int64)
+        self._keys = keys
+        self._bin_of = bin_of
+        self._apply = apply
+        self._postponer = Postponer(self.held)
+        self._changed: set[int] | None = None  # bins, once somebody asks
+
+    # Records, in the order of time
+
+    def accept(self, batch: Batch) -> Rows:
+        return batch  # type: ignore[no-any-return]  # F made it
+
+    @property
+    def least_pending(self) -> Time | None:
+        return self.held.least_pending
+
+    def run(self, time: Time, batches: Sequence[Sequence[Rows]]) -> Sequence[Batch]:
+        groups = self._grouped(batches)
+        self._count(groups)
+        for place, records in self.held.due(time).items():
+            if place not in groups:
+                groups[place] = [[] for _ in self._keys]
+            for port, record in records:
+                groups[place][port].append(record)
+        if self._changed is not None:
+            self._changed.update(place for place in groups if isinstance(place, int))
+        self._postponer.now = time
+        results: list[Any] = []
+        for place, parts in groups.items():
+            self._postponer.place = place
+            try:
+                results.extend(self._apply(time, parts, self.held.state(place), self._postponer))
+            except Exception as error:
+                where = f"in bin {place}" if isinstance(place, int) else f"for the key {place[0]!r}, which is pinned,"
+                error.add_note(f"{where} at {time!r}{self._among(parts)}")
+                raise
+        return [results]
+
+    def _grouped(self, batches: Sequence[Sequence[Rows]]) -> Groups:
+        groups: Groups = {}
+        for port, parts in enumerate(batches):
+            for place, record in itertools.chain.from_iterable(parts):
+                if place not in groups:
+                    groups[place] = [[] for _ in self._keys]
+                groups[place][port].append(record)
+        return groups
+
+    def _count(self, groups: Groups) -> None:
+        """Counts the records that have come, for statistics."""
+        for place, records in groups.items():
+            if isinstance(place, int):
+                self.records[place] += sum(map(len, records))
+            else:
+                self.apart_records += sum(map(len, records))
+
+    def _among(self, records: list[list[Any]]) -> str:
+        """The keys of records, of which one is to blame for an error."""
+        try:
+            keys = dict.fromkeys(key(record) for key, part in zip(self._keys, records, strict=True) for record in part)
+        except Exception:  # a record that was put off may be anything; the error that is being told matters more
+            return ""
+        names = [repr(key) for key in itertools.islice(keys, _NAMED)] + ["..."] * (len(keys) > _NAMED)
+        return f", among records of {', '.join(names)}"
+
+    # Bins and single keys
+
+    def take_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        self._mark(bin)
+        return self.held.depart(Address(bin), limit)
+
+    def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
+        return self.held.copy(Address(bin), limit)
+
+    def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
+        to = Address(self._bin_of(key), (key,), apart)
+        if was_apart:
+            return self.held.depart(to, limit)
+        self._mark(to.bin)
+        return self.held.depart_key(to, self._keys, limit)
+
+    def copy_apart(self, limit: int) -> Iterator[Piece]:
+        for key in self.held.apart_keys:
+            yield from self.held.copy(Address(self._bin_of(key), (key,), apart=True), limit)
+
+    def put(self, piece: Piece) -> None:
+        if piece.part != 0 or piece.bin >= self.bins:
+            raise ValueError(f"a piece of part {piece.part} of bin {piece.bin}, of which there is none")
+        self._mark(piece.bin)
+        self.held.arrive(piece)
+
+    def view(self, bin: int) -> BinView:
+        state, pending = self.held.look(bin)
+        entries = dict(state) if isinstance(state, dict) else {} if state is None else {None: state}
+        return BinView(bin, int(self.sizes(bin, bin + 1)[0]), entries, pending)
+
+    def view_apart(self) -> dict[Key, Any]:
+        return self.held.apart
+
+    def occupied(self) -> NDArray[np.intp]:
+        return np.array(sorted(self.held.numbers), np.intp)
+
+    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.isin(bins, self.occupied())
+
+    @property
+    def key_count(self) -> int:
+        return self.held.key_count
+
+    def sizes(self, first: int, end: int) -> Numbers:
+        return self.held.sizes(self.bins)[first:end]
+
+    def track_changes(self) -> None:
+        if self._changed is None:
+            self._changed = set(self.held.numbers)
+
+    def take_changed(self) -> NDArray[np.intp]:
+        if self._changed is None:
+            raise AssertionError(f"nobody asked {self.name} to track changes")
+        changed, self._changed = self._changed, set()
+        return np.array(sorted(changed), np.intp)
+
+    def _mark(self, bin: int) -> None:
+        if self._changed is not None:
+            self._changed.add(bin)

@@ -1,0 +1,46 @@
+"""What stores with a table and post-dated records have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dataflow.columns.pending import Pending
+from dataflow.columns.segments import Part
+from dataflow.columns.single import KeyPart, put_pending, put_row, take_pending, take_row
+from dataflow.order import Time
+from dataflow.state.pieces import Words
+from dataflow.state.stores.column_store import ColumnStore
+
+
+class WithPending(ColumnStore):
+    """A table, and post-dated records of its keys unless nothing post-dates any."""
+
+    pending: Pending | None
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.table] if self.pending is None else [self.table, self.pending]
+
+    @property
+    def least_pending(self) -> int | None:
+        return None if self.pending is None else self.pending.least
+
+    def pending_of(self, bin: int) -> list[tuple[Time, Any]]:
+        return [] if self.pending is None else [*self.pending.list_bin(bin)]
+
+    def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:
+        row = take_row(self.table, key, keep)
+        if row is not None:
+            yield 0, 1, row
+        if self.pending is not None:
+            records = take_pending(self.pending, int(self.table.bins_of(key)[0]), key, keep)
+            if records.size:
+                yield 1, self.pending.count_rows(records), records
+
+    def put_key(self, key: Words, part: int, count: int, words: Words) -> None:
+        if part == 0:
+            put_row(self.table, key, words)
+        else:
+            assert self.pending is not None
+            put_pending(self.pending, int(self.table.bins_of(key)[0]), words)

@@ -1,0 +1,43 @@
+"""How rows lie in memory is known to `dataflow.columns` alone: others ask tables and stores. (A query that read the
+memory of its table gave wrong rows once bins shared segments.)"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = {f"dataflow.columns.{name}" for name in ("kernels", "heaps", "joins")}
+ATTRIBUTES = {"meta", "ctl", "segments", "stride"}
+
+
+def offences(source: str) -> Iterator[str]:
+    """What a file uses of the layout."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & MODULES
+        elif isinstance(node, ast.Import):
+            found = {alias.name for alias in node.names} & MODULES
+        else:
+            found = {node.attr} & ATTRIBUTES if isinstance(node, ast.Attribute) else set()
+        yield from (f"line {getattr(node, 'lineno', 0)}: {what}" for what in found)
+
+
+@pytest.mark.parametrize("package", ["dataflow", "megaphone", "planners", "nexmark", "bench", "examples"])
+def test_nobody_else_knows_the_layout(package: str) -> None:
+    files = [path for path in (ROOT / package).rglob("*.py") if ROOT / "dataflow" / "columns" not in path.parents]
+    assert files
+    found = {str(path.relative_to(ROOT)): [*offences(path.read_text())] for path in files}
+    assert not {path: lines for path, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from dataflow.columns.kernels import USED", "from dataflow.columns import heaps", "x = table.meta[0]",
+     "import dataflow.columns.joins", "part.segments.make_ready(5)"],
+)  # fmt: skip
+def test_it_would_be_found(line: str) -> None:
+    assert [*offences(line)]

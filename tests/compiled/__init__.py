@@ -1,0 +1,1 @@
+"""Compiled code on disk: kept, trusted, told."""

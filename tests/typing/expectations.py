@@ -1,0 +1,107 @@
+"""What users' programs infer, under `mypy --strict`. Nothing here runs: mypy reads it (see test_typing)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, assert_type
+
+import numpy as np
+
+import dataflow
+import megaphone
+from dataflow import InputHandle, Stream
+from dataflow.columns import Columns
+from dataflow.testing import simulate
+
+Pair = tuple[str, int]
+
+
+def inputs(scope: dataflow.Scope) -> None:
+    handle, numbers = scope.input(of=int)
+    assert_type(handle, InputHandle[int])
+    assert_type(numbers, Stream[int])
+    handle.send([1, 2])
+    handle.send(["one"])  # type: ignore[list-item]
+    _, anything = scope.input("name")
+    assert_type(anything, Stream[Any])
+    unordered, words = scope.unordered_input(of=str)
+    unordered.send(["a word"], unordered.capability)
+    assert_type(words, Stream[str])
+    batches, columns = scope.input(of=Columns)
+    batches.send({"key": np.arange(3)})
+    assert_type(columns.columns.filter(lambda batch: batch["key"] > 1), Stream[Columns])
+
+
+def bare(handle: InputHandle) -> None:
+    """A handle of whatever records."""
+    handle.send([1, "two"])
+
+
+async def ticks() -> AsyncIterator[float]:
+    yield 1.0
+
+
+def sources(scope: dataflow.Scope) -> None:
+    assert_type(scope.source([1, 2, 3], batch=2), Stream[int])
+    assert_type(scope.source(lambda: range(10)), Stream[int])
+    assert_type(scope.source(ticks()), Stream[float])
+    assert_type(scope.source([(0, ["a", "b"]), (3, ["c"])], timed=True), Stream[str])
+
+
+def by_record(words: Stream[str]) -> None:
+    lengths = words.map(len)
+    assert_type(lengths, Stream[int])
+    assert_type(words.flat_map(str.split), Stream[str])
+    assert_type(words.filter(bool).exchange(lambda word: word[0]).broadcast(), Stream[str])
+    assert_type(words.concat(lengths), Stream[str | int])
+    assert_type(words.concat(words), Stream[str])
+    assert_type(words.scope.concat([words, words]), Stream[str])
+    assert_type(words.branch(str.isupper), tuple[Stream[str], Stream[str]])
+    assert_type(words.delay(lambda time, word: time + len(word)), Stream[str])
+    words.map(lambda word: word.nothing_of_the_kind())  # type: ignore[attr-defined]
+
+
+def by_key(words: Stream[str], ages: Stream[Pair]) -> None:
+    assert_type(words.count(), Stream[int])
+    assert_type(words.count(lambda word: word), Stream[tuple[str, int]])
+    assert_type(words.count(key=len), Stream[tuple[int, int]])
+    assert_type(words.aggregate(len, int, lambda n, _: n + 1), Stream[tuple[int, int]])
+    assert_type(words.aggregate(len, int, lambda n, _: n + 1, lambda key, n: str(key + n)), Stream[str])
+    assert_type(words.reduce(len, lambda key, group: [(key, word) for word in group]), Stream[tuple[int, str]])
+    assert_type(words.join(ages, lambda word: word, lambda age: age[0]), Stream[tuple[str, str, Pair]])
+    joined = words.join(ages, lambda word: word, lambda age: age[0], emit=lambda key, word, age: age[1])
+    assert_type(joined, Stream[int])
+
+
+def loops(numbers: Stream[int]) -> None:
+    def collatz(inner: Stream[int]) -> tuple[Stream[int], Stream[str]]:
+        return inner.filter(lambda n: n > 1).map(lambda n: n // 2), inner.map(str)
+
+    def halves(inner: Stream[int]) -> Stream[int]:
+        return inner.filter(lambda n: n > 1).map(lambda n: n // 2)
+
+    assert_type(numbers.iterate(collatz), Stream[str])
+    assert_type(numbers.iterate(halves), Stream[int])
+
+
+async def main(worker: dataflow.Worker, size: int, name: str = "") -> dict[str, int]:
+    return {name: size}
+
+
+async def plain(worker: dataflow.Worker) -> int:
+    return worker.index
+
+
+def running() -> None:
+    assert_type(dataflow.execute(plain, workers=2), list[int])
+    assert_type(dataflow.execute(main, 3, "x", in_process=True), list[dict[str, int]])
+    assert_type(simulate(main, 3, "x", seed=4), list[dict[str, int]])
+    dataflow.execute(main, "three", "x")  # type: ignore[arg-type]
+
+
+def migration(control: InputHandle[Any], counts: Stream[Any]) -> None:
+    controller = megaphone.Controller(control, counts)
+    controller.migrate(to=np.zeros(16, "u4"))
+    controller.migrate(to=[0] * 16, strategy=megaphone.fluid(), pins={70: None})
+    control.send([megaphone.Assign([0, 1]), megaphone.Assign(np.zeros(2, "u4")), megaphone.Move(1, 0)])
+    assert_type(controller.configuration, tuple[int, ...])
