@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dataflow.comm.flow import DEFAULT_LIMIT
-from dataflow.errors import DataflowError
+from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
@@ -32,7 +32,7 @@ several hosts: the same command on each, with its own process number
 A host listens at the port in the file, and its workers at the ports after it; without --listen on loopback only.
 
 exit status: 0 when all workers are done, 1 when one failed (the message names it), 2 for a wrong command, 130 for
-Ctrl-C
+Ctrl-C, 143 for SIGTERM
 """
 
 
@@ -51,6 +51,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("dataflow: interrupted", file=sys.stderr)
         return 130
+    except Terminated as error:
+        print(f"dataflow: {error}", file=sys.stderr)
+        return 143
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:

@@ -77,6 +77,24 @@ class TooManyWorkers(DataflowError):
     """More workers than this host's limit of open files allows; none was started."""
 
 
+class CannotTravel(DataflowError, TypeError):
+    """Something that main uses cannot be copied to the processes of its workers; the message names it."""
+
+
+class Terminated(SystemExit):
+    """This process, or one of its workers, was told to end (SIGTERM). Everybody has ended, and finally clauses ran.
+
+    Like KeyboardInterrupt it is no Exception. A program that does not catch it ends with status 143.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(143)
+        self.why = why
+
+    def __str__(self) -> str:
+        return self.why
+
+
 class PeerLost(DataflowError):
     """The connection to another worker ended before the computation did."""
 

@@ -18,6 +18,7 @@ from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
 from dataflow.foreign import require_trio
 from dataflow.groups import unwrap
+from dataflow.launch.signals import run_trio, sigterm_interrupts
 from dataflow.worker import WARN_AFTER, Worker
 
 Main = Callable[..., Awaitable[Any]]
@@ -37,11 +38,11 @@ def execute(
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
-    Returns what each main returned, by worker. Several workers are forked processes, whose results must be plain data;
-    `in_process` keeps them in this one. `limit`: so many bytes may be on their way from one worker to others before
-    sources wait. `prefix`: printed lines say who printed them. `warn_after`: when somebody has waited so many seconds
-    and nothing moves, a line on standard error says for what; never, if None. `debug`: checks orders of timestamps and
-    frontiers as it goes (slow).
+    Returns what each main returned, by worker. Several workers are processes of their own, to which main and what it
+    uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes
+    may be on their way from one worker to others before sources wait. `prefix`: printed lines say who printed them.
+    `warn_after`: when somebody has waited so many seconds and nothing moves, a line on standard error says for what;
+    never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -65,11 +66,13 @@ def execute(
             main, args, range(workers), workers, Settings(debug, limit, prefix, warn_after=warn_after)
         )
         return [results[worker] for worker in range(workers)]
-    try:
-        return trio.run(execute_async, main, args, workers, debug, limit, warn_after)
-    except BaseExceptionGroup as group:
-        error = unwrap(group)
-        raise error from error.__cause__
+    with sigterm_interrupts():
+        try:
+            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after)
+        except BaseExceptionGroup as group:
+            error = unwrap(group)
+            raise error from error.__cause__
+    return everything
 
 
 async def execute_async(
@@ -101,7 +104,7 @@ async def execute_async(
 
 
 def refuse_inside_a_loop() -> None:
-    """A loop inside a loop cannot be, and forking inside one would give every worker a copy of it."""
+    """A trio loop inside a trio loop cannot be."""
     if trio.lowlevel.in_trio_run():
         raise DataflowError(
             "execute cannot be called from inside a trio loop: call it outside, "

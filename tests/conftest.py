@@ -1,7 +1,8 @@
-"""What all tests share: one Spark session, started when a test first asks for it, after everything that forks."""
+"""What all tests share: one Spark session, started when a test first asks for it, after everything else."""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -35,11 +36,15 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_configure() -> None:
-    """A shell ignores Ctrl-C on behalf of what it starts in the background; tests that send it would wait for ever."""
+    """Warnings are errors on workers as well, which have processes of their own.
+
+    A shell ignores Ctrl-C on behalf of what it starts in the background; tests that send it would wait for ever.
+    """
+    os.environ["PYTHONWARNINGS"] = "error"
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need Spark come last: a session brings threads, and other tests fork processes."""
+    """Tests that need Spark come last: a session brings threads, and tests of transports fork this process."""
     items.sort(key=lambda item: "spark" in getattr(item, "fixturenames", ()))

@@ -8,7 +8,7 @@ not that it works hard.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import trio
@@ -17,16 +17,15 @@ from dataflow.comm.frames import FrameDecoder, FrameEncoder
 from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
-from dataflow.errors import ProtocolError, WorkerFailed
+from dataflow.errors import ProtocolError, Terminated, WorkerFailed
 from dataflow.execute import Main, check_main
 from dataflow.groups import unwrap
 from dataflow.launch.child import Connect, Neighbours
 from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
-from dataflow.launch.ending import printers
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
-from dataflow.launch.process import Process, Settings
-from dataflow.launch.supervisor import run_processes, supervise
+from dataflow.launch.process import Settings
+from dataflow.launch.supervisor import Crew, run_processes, supervise
 from dataflow.signal import Signal
 
 
@@ -34,31 +33,38 @@ def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: S
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
 
-    async def watch(processes: list[Process], _: range, settings: Settings) -> dict[int, Any]:
-        return await _supervise_host(processes, cluster, settings)
+    async def watch(crew: Crew, settings: Settings) -> dict[int, Any]:
+        return await _supervise_host(crew, cluster, settings)
 
-    results = run_processes(main, args, cluster.local, cluster.peers, settings, mesh_links(cluster), watch)
+    results = run_processes(main, args, cluster.local, cluster.peers, settings, MeshLinks(cluster), watch)
     return [results[worker] for worker in range(cluster.peers)]
 
 
-def mesh_links(cluster: Cluster) -> Callable[[int, Neighbours], Connect]:
+@dataclass(frozen=True, slots=True)
+class MeshLinks:
     """How a worker finds the others: those on its own host by socket pairs, the rest by TCP."""
 
-    def make(index: int, neighbours: Neighbours) -> Connect:
+    cluster: Cluster
+
+    def __call__(self, neighbours: Neighbours) -> Connect:
+        """A way to connect with all of them."""
+
         async def connect() -> dict[int, Link]:
-            me = Identity(cluster.secret, cluster.digest, index)
-            remote = {peer: cluster.address(peer) for peer in range(cluster.peers) if peer not in cluster.local}
-            listen = (cluster.listen, cluster.address(index)[1])
-            pipes = await connect_all(me, listen, remote, cluster.tls, cluster.wait, lambda peer: f"worker {peer}")
-            remote_links = {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
-            return remote_links | neighbours.links(index)
+            remote = await self._remote(neighbours.index)
+            return remote | await neighbours.links()
 
         return connect
 
-    return make
+    async def _remote(self, index: int) -> dict[int, Link]:
+        cluster = self.cluster
+        me = Identity(cluster.secret, cluster.digest, index)
+        addresses = {peer: cluster.address(peer) for peer in range(cluster.peers) if peer not in cluster.local}
+        listen = (cluster.listen, cluster.address(index)[1])
+        pipes = await connect_all(me, listen, addresses, cluster.tls, cluster.wait, lambda peer: f"worker {peer}")
+        return {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
 
 
-async def _supervise_host(processes: list[Process], cluster: Cluster, settings: Settings) -> dict[int, Any]:
+async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> dict[int, Any]:
     """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
     me = Identity(cluster.secret, cluster.digest, SUPERVISORS + cluster.process)
     port = cluster.hosts[cluster.process][1]
@@ -69,8 +75,8 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
 
     async def watch_workers() -> None:
         try:
-            mine = await supervise(processes, cluster.local, settings)
-        except Exception as error:
+            mine = await supervise(crew, settings)
+        except (Exception, BaseExceptionGroup, Terminated) as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             await others.tell_all(HostFailed(_blame(cause)), last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
@@ -90,7 +96,7 @@ async def _supervise_host(processes: list[Process], cluster: Cluster, settings: 
                 cluster.tls,
                 cluster.wait,
                 lambda n: cluster.title(n - SUPERVISORS),
-                printers(processes)[-1],  # of standard error
+                crew.stderr,
             )
             await others.start(nursery, {n - SUPERVISORS: end for n, end in pipes.items()})
             results.update(await others.results())

@@ -1,81 +1,75 @@
-"""Ending processes, whatever happened: ask them to stop, wait a moment, kill what is left, reap all."""
+"""Ending processes, whatever happened: ask them to stop, wait a moment, kill what is left, reap all.
+
+Each step is taken, whatever the ones before it came to: nothing that goes wrong may leave a process behind.
+"""
 
 from __future__ import annotations
 
-import os
 import select
-import signal
-import threading
 import time
 from collections.abc import Callable
 
-from dataflow.launch.printer import Printer
-from dataflow.launch.process import Process
+from dataflow.launch.starting import Crew, Zygote
 
 
-def end(processes: list[Process], grace: float) -> OSError | None:
-    """Ends every process that is left, prints what they still had to print, and closes everything.
+class Steps:
+    """Steps of which each is taken, and what went wrong in them."""
 
-    Whatever happens meanwhile, no process is left. Returns what kept something from being printed, if anything did.
-    Printing may have to wait for whoever reads it: a second Ctrl-C ends that.
+    def __init__(self) -> None:
+        self.troubles: list[Exception] = []
+
+    def take(self, step: Callable[..., object], *args: object) -> None:
+        """Takes a step, and notes what it raises."""
+        try:
+            step(*args)
+        except Exception as error:
+            self.troubles.append(error)
+
+
+def end(crew: Crew, grace: float) -> list[Exception]:
+    """Ends every process that is left, takes what they still had to print, and closes everything.
+
+    Whatever happens meanwhile, no process is left. Returns what went wrong.
     """
-    interrupts = _hold_interrupts()
-    try:
-        running = [process for process in processes if not process.poll()]
-        for process in running:
-            process.stop()
-        deadline = time.monotonic() + grace
-        while running and time.monotonic() < deadline:
-            _drain(running)
-            running = [process for process in running if not process.poll()]
-            if running:
-                time.sleep(0.01)
-        for process in running:
-            process.kill()
-        for process in running:
-            while not process.poll():
-                time.sleep(0.001)
-        _drain(processes, whole=True)
-        for process in processes:
-            process.control.close()
-            for fd, (printer, lines) in process.outputs.items():
-                printer.put(lines.close())
-                os.close(fd)
-    finally:
-        interrupts()
-    troubles = [printer.finish() for printer in printers(processes)]
-    return next((trouble for trouble in troubles if trouble is not None), None)
+    steps = Steps()
+    zygote = crew.zygote
+    if zygote is not None:
+        steps.take(_stop, crew, zygote, grace)
+        for process in crew.processes:
+            steps.take(process.kill)
+        steps.take(_wait, crew, zygote, grace)
+        steps.take(zygote.end, grace)
+    for output in crew.outputs:
+        steps.take(output.drain, True)
+        steps.take(output.close)
+    for process in crew.processes:
+        steps.take(process.control.close)
+    return steps.troubles
 
 
-def printers(processes: list[Process]) -> list[Printer]:
-    """Those that print what these processes print, each once."""
-    return list(dict.fromkeys(printer for process in processes for printer, _ in process.outputs.values()))
+def finish_printing(crew: Crew, patience: float | None) -> list[Exception]:
+    """Waits until everything is printed, for whoever reads it; for `patience` seconds at most, unless that is None.
 
-
-def _drain(processes: list[Process], whole: bool = False) -> None:
-    """Takes what has been printed, without waiting: a worker must not hang on a full pipe while it ends.
-
-    `whole`: all of it, however much is waiting to be read by others already. Pipes of processes that have ended hold
-    little.
+    What kept it from being printed.
     """
-    for process in processes:
-        for fd, (printer, _) in process.outputs.items():
-            os.set_blocking(fd, False)
-            while (whole or not printer.full) and _more(fd) and process.print_some(fd):
-                pass
+    return [trouble for printer in (crew.stdout, crew.stderr) if (trouble := printer.finish(patience)) is not None]
 
 
-def _more(fd: int) -> bool:
-    return bool(select.select([fd], [], [], 0)[0])
+def _stop(crew: Crew, zygote: Zygote, grace: float) -> None:
+    """Asks the workers to stop, and gives them a moment for their `finally` clauses."""
+    for process in crew.running:
+        process.stop()
+    _wait(crew, zygote, grace)
 
 
-def _hold_interrupts() -> Callable[[], None]:
-    """A second Ctrl-C must not leave processes behind: it is ignored while they are ended, which takes a moment."""
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def restore() -> None:
-        signal.signal(signal.SIGINT, before)
-
-    return restore
+def _wait(crew: Crew, zygote: Zygote, seconds: float) -> None:
+    """Waits until all have ended, or nothing more will be heard of them. A worker must not hang on a full pipe."""
+    deadline = time.monotonic() + seconds
+    zygote.hear(crew.processes)
+    while crew.running and not zygote.lost and time.monotonic() < deadline:
+        for output in crew.outputs:
+            output.drain()
+        poll = select.poll()
+        poll.register(zygote.control, select.POLLIN)
+        poll.poll(10)  # milliseconds
+        zygote.hear(crew.processes)

@@ -1,6 +1,19 @@
-"""Whole lines out of pieces of output. Pure."""
+"""Whole lines: a process passes on each as it is completed, and whoever reads it puts them together again."""
 
 from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+
+def print_lines() -> None:
+    """From now on this process passes on each line that it prints as it is completed, in UTF-8."""
+    sys.stdout = _line_stream(1)
+    sys.stderr = _line_stream(2)
+
+
+def _line_stream(fd: int) -> TextIO:
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 class LineAssembler:

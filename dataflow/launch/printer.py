@@ -23,7 +23,8 @@ class Printer:
     then `trouble` says why, and there is no point in anything more.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
+        """Without a stream (a closed standard stream is None) there is nobody to write for, as with `print`."""
         self._stream = stream
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._put = 0  # characters, by whoever prints
@@ -40,7 +41,7 @@ class Printer:
 
     def put(self, text: str) -> None:
         """Leaves text to be written. Never waits."""
-        if not text:
+        if not text or self._stream is None or self._stream.closed:
             return
         if self._thread is None:
             # A daemon: if it hangs because nobody reads, and the user does not want to wait, the process can end.
@@ -62,11 +63,14 @@ class Printer:
             await self._news.wait()
         raise self.trouble
 
-    def finish(self) -> OSError | None:
-        """Waits until everything is written, and ends the thread. What kept it from being written, if anything did."""
+    def finish(self, patience: float | None = None) -> OSError | None:
+        """Waits until everything is written, and ends the thread. What kept it from being written, if anything did.
+
+        `patience`: for so many seconds at most; whoever does not read in time misses the rest.
+        """
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join()
+            self._thread.join(patience)
             self._thread = None
         return self.trouble
 
@@ -80,6 +84,7 @@ class Printer:
         while (text := self._queue.get()) is not None:
             if self.trouble is None:
                 try:
+                    assert self._stream is not None
                     _write(self._stream, text)
                 except OSError as error:
                     self.trouble = error
@@ -104,7 +109,9 @@ def _write(stream: TextIO, text: str) -> None:
         try:
             rest = rest[os.write(stream.fileno(), rest) :]
         except BlockingIOError:  # somebody shares the terminal and has made it so
-            select.select([], [stream], [])
+            poll = select.poll()  # not select.select, which knows no descriptor above 1,023
+            poll.register(stream, select.POLLOUT)
+            poll.poll()
 
 
 def _readable(stream: TextIO, text: str) -> str:

@@ -7,11 +7,10 @@ import signal
 import socket
 from dataclasses import dataclass, field
 
-from dataflow.compiled.telling import on_a_terminal
-from dataflow.launch.lines import LineAssembler
-from dataflow.launch.printer import Printer
+import trio
 
-_CHUNK = 1 << 16
+from dataflow.compiled.telling import on_a_terminal
+from dataflow.launch.output import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,21 @@ class Settings:
     terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
 
 
-@dataclass
+@dataclass(slots=True)
 class Process:
     """One worker's process, as its supervisor sees it."""
 
     index: int
-    pid: int
     control: socket.socket
-    outputs: dict[int, tuple[Printer, LineAssembler]] = field(default_factory=dict)  # by file descriptor
-    status: int | None = None
+    outputs: list[Output]
+    pid: int | None = None  # None: it has not started
+    status: int | None = None  # None: it has not ended
+    ended: trio.Event = field(default_factory=trio.Event)
+
+    def exited(self, status: int) -> None:
+        """It has ended, and that is how."""
+        self.status = status
+        self.ended.set()
 
     def stop(self) -> None:
         """Asks the worker to end."""
@@ -45,32 +50,22 @@ class Process:
             return  # it has ended already
 
     def kill(self) -> None:
-        """Ends the process at once."""
-        if self.status is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-    def poll(self) -> bool:
-        """Whether the process has ended (and been reaped)."""
-        if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = os.waitstatus_to_exitcode(status)
-        return self.status is not None
-
-    def print_some(self, fd: int) -> bool:
-        """Passes on what the worker printed and can be read without waiting; False at the end."""
-        try:
-            chunk = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return True
-        printer, lines = self.outputs[fd]
-        printer.put(lines.feed(chunk) if chunk else lines.close())
-        return bool(chunk)
+        """Ends the process at once. Its number is its own as long as the process that forked it lives."""
+        if self.pid is not None and self.status is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return  # it has ended with that process
 
     def stopped(self) -> bool:
         """Whether the process is stopped by a signal (SIGSTOP), where the system tells."""
-        try:
-            with open(f"/proc/{self.pid}/stat", "rb") as stat:
-                return stat.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
-        except OSError:
-            return False
+        return self.pid is not None and self.status is None and is_stopped(self.pid)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal (SIGSTOP), where the system tells."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except OSError:
+        return False

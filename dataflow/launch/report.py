@@ -66,12 +66,19 @@ def encode_lost(peer: int) -> bytes:
     return codec.encode(["lost", peer])
 
 
+def encode_terminated() -> bytes:
+    """The worker was told to end, and does so (SIGTERM)."""
+    return codec.encode(["terminated"])
+
+
 def decode_report(data: bytes) -> list[Any]:
-    """What a worker reports, with its shape checked; ValueError if it is none of the three."""
+    """What a worker reports, with its shape checked; ValueError if it is none of the four."""
     report = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
         if kind == "result" and len(content) == 1:
+            return report
+        if kind == "terminated" and not content:
             return report
         if kind == "lost" and len(content) == 1 and type(content[0]) is int:
             return report
@@ -86,16 +93,19 @@ def _is_failure(module: Any, name: Any, message: Any, notes: Any, text: Any, arg
     return all(type(part) is str for part in texts) and (whole or arguments is None)
 
 
-def decode_failure(worker: int, report: list[Any]) -> BaseException:
-    """The exception that a worker reported, with the worker's traceback as its cause."""
+def decode_failure(worker: int | None, report: list[Any]) -> BaseException:
+    """The exception that a worker (None: the process that starts them) reported, with its traceback as its cause."""
     module, name, message, notes, text, arguments, attributes = report[1:]
     error = _rebuild(module, name, arguments, attributes)
+    who = "the process that starts workers" if worker is None else f"worker {worker}"
     if error is None:
-        error = WorkerFailed(f"worker {worker} raised {name}: {message}", worker)
+        error = WorkerFailed(f"{who} raised {name}: {message}", worker)
     for note in notes:
         error.add_note(note)
-    if not any(f"worker {worker}" in note for note in notes):
-        error.add_note(f"on worker {worker}")
+    if worker is None:
+        error.add_note(f"in {who}, where main and what it uses are brought to")
+    elif not any(who in note for note in notes):
+        error.add_note(f"on {who}")
     error.__cause__ = RemoteTraceback(text)
     return error
 

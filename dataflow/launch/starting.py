@@ -1,159 +1,205 @@
-"""Forking workers: each keeps its own ends of what was made for it, and closes the rest."""
+"""Starting the process that workers are forked from, and giving it what it needs.
+
+It is a new program (exec), so nothing of what the caller has becomes part of it: no threads, no locks, no JVM, no
+loop. It gets the caller's interpreter with its options, its environment, working directory and module path; the
+descriptor of a parcel with main and what main uses; and the workers' ends of their connections with us.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
-import secrets
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
 
-from dataflow.comm.arena import Arena, arena_size
-from dataflow.compiled.telling import Voice
-from dataflow.errors import TooManyWorkers
-from dataflow.execute import Main
-from dataflow.launch.child import Assignment, Connect, Neighbours, run_child
-from dataflow.launch.lines import LineAssembler
+from dataflow import codec
+from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
+from dataflow.launch.framing import cut_message, frame
+from dataflow.launch.output import Output, make_output
 from dataflow.launch.printer import Printer
-from dataflow.launch.process import Process, Settings
+from dataflow.launch.process import Process, is_stopped
+from dataflow.launch.report import decode_failure
+from dataflow.launch.signals import ENDINGS
+from dataflow.launch.zygote import FOR_PARCEL, FOR_WORKER, Errand
 
-FindLinks = Callable[[int, Neighbours], Connect]
-"""(index, the others on this host): how a worker gets its links."""
+_CODE = """\
+import sys
+connection, parent, *sys.path = sys.argv[1:]
+from dataflow.launch.zygote import serve
+serve(int(connection), int(parent))
+"""
+_CHUNK = 1 << 16
+_FILES_EACH, _FILES_MORE = 3, 7  # that this process opens for each worker, and besides
 
-Pairs = dict[tuple[int, int], socket.socket]
-Controls = dict[int, tuple[socket.socket, socket.socket]]
-Outputs = dict[int, tuple[tuple[int, int], tuple[int, int]]]
 
-_BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
+@dataclass
+class Crew:
+    """The processes of this host: those that run workers, and the one that they are forked from."""
+
+    workers: range
+    stdout: Printer = field(default_factory=lambda: Printer(sys.stdout))
+    stderr: Printer = field(default_factory=lambda: Printer(sys.stderr))
+    zygote: Zygote | None = None
+    processes: list[Process] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> list[Output]:
+        """What all of them print."""
+        zygote = self.zygote.outputs if self.zygote is not None else []
+        return [*zygote, *(output for process in self.processes for output in process.outputs)]
+
+    @property
+    def running(self) -> list[Process]:
+        """Those that may not have ended."""
+        return [process for process in self.processes if process.status is None]
 
 
-def fork_workers(
-    processes: list[Process],
-    main: Main,
-    args: tuple[Any, ...],
-    workers: range,
-    peers: int,
-    settings: Settings,
-    find_links: FindLinks,
-) -> None:
-    """Forks one process per worker. Each keeps its own ends of what was made for it, and closes the rest.
+class Zygote:
+    """The process that workers are forked from, as the supervisor sees it."""
 
-    Adds them to `processes` as they start, for whoever has to end them if this fails half-way. Ctrl-C has to wait: a
-    child must not take it for its own before it has settled in.
-    """
-    key = secrets.token_bytes(24)
-    pairs, controls, outputs = _make_ends(workers)
-    arenas = {index: Arena(arena_size(settings.limit)) for index in workers} if len(workers) > 1 else {}
-    sys.stdout.flush()
-    sys.stderr.flush()
-    stdout, stderr = Printer(sys.stdout), Printer(sys.stderr)
-    parent = os.getpid()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, outputs: list[Output]) -> None:
+        self.process = process
+        self.control = control
+        self.outputs = outputs
+        self.lost = False  # whether nothing more will be heard
+        self._received = bytearray()
+
+    def hear(self, processes: list[Process]) -> BaseException | None:
+        """Takes in what it has said, without waiting: who has started, and who has ended. What failed, if anything."""
+        failure: BaseException | None = None
+        while (chunk := self._receive()) is not None:
+            self._received += chunk
+        while (message := cut_message(self._received)) is not None:
+            kind, *told = report = codec.decode(message)
+            if kind == "failure":
+                failure = failure or decode_failure(None, report)
+                continue
+            index, value = told
+            (process,) = (process for process in processes if process.index == index)
+            if kind == "started":
+                process.pid = value
+            else:
+                process.exited(value)
+        return failure
+
+    def _receive(self) -> bytes | None:
+        try:
+            chunk = self.control.recv(_CHUNK, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            chunk = b""
+        self.lost = self.lost or not chunk
+        return chunk or None
+
+    def obituary(self) -> WorkerFailed:
+        """What to say when it has ended and should not have."""
+        try:
+            status = self.process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return WorkerFailed("the process that starts workers does not answer any more")
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        return WorkerFailed(f"the process that starts workers {how} before the computation was complete")
+
+    def stopped(self) -> bool:
+        """Whether it is stopped by a signal (SIGSTOP), where the system tells."""
+        return is_stopped(self.process.pid)
+
+    def end(self, grace: float) -> None:
+        """Ends it, and with it whoever it has forked; returns when it has ended."""
+        self.control.close()
+        try:
+            self.process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
+    """Starts the process that workers are forked from. Everything is in the crew, for whoever has to end it."""
+    _flush(sys.stdout)
+    _flush(sys.stderr)
     try:
-        for index in workers:
-            pid = os.fork()
-            if pid == 0:
-                sockets = {peer: pairs[index, peer] for peer in workers if peer != index}
-                connect = find_links(index, Neighbours(sockets, key, arenas))
-                (_, out), (_, err) = outputs[index]
-                control = controls[index][1]
-                _close_others(controls, outputs, pairs, index)
-                debug, limit = settings.debug, settings.limit
-                crowded = len(workers) > _processors()
-                voice = Voice(settings.terminal, speaks=index == workers.start)
-                warn_after = settings.warn_after
-                mine = Assignment(
-                    index, peers, connect, control, out, err, parent, debug, limit, crowded, warn_after, voice
-                )
-                run_child(mine, main, args)
-            prefix = f"[worker {index}] " if settings.prefix else ""
-            (out, _), (err, _) = outputs[index]
-            streams = {out: (stdout, LineAssembler(prefix)), err: (stderr, LineAssembler(prefix))}
-            processes.append(Process(index, pid, controls[index][0], streams))
-    finally:
-        _close_theirs(controls, outputs, pairs, {process.index for process in processes})
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _make_ends(workers: range) -> tuple[Pairs, Controls, Outputs]:
-    """All connections of workers with each other and with us; TooManyWorkers if there may not be as many open files."""
-    pairs: Pairs = {}
-    controls: Controls = {}
-    outputs: Outputs = {}
-    try:
-        _connect_workers(workers, pairs)
-        for index in workers:
-            controls[index] = socket.socketpair()
-            outputs[index] = _two_pipes()
+        crew.zygote = _spawn(crew)
+        control = crew.zygote.control
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: whoever listens will say so
+            control.sendall(frame(errand.encode()))
+            socket.send_fds(control, [FOR_PARCEL], [parcel])
+            for index in errand.workers:
+                with _make_worker(crew, index, f"[worker {index}] " if prefix else "") as ends:
+                    socket.send_fds(control, [FOR_WORKER], ends)
     except OSError as error:
-        _close_theirs(controls, outputs, pairs, set())
         if error.errno != errno.EMFILE:
             raise
-        count = workers.stop - workers.start  # len() has an end
+        count = errand.workers.stop - errand.workers.start  # len() has an end
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = _FILES_EACH * count + _FILES_MORE
         raise TooManyWorkers(
-            f"{count:,} workers on one host need {count * (count - 1) + 6 * count:,} open files to start, and this "
-            f"process may have {limit:,}: start fewer workers, or raise the limit first (ulimit -n)"
+            f"{count:,} workers on one host need {needed:,} more open files in this process, which may have {limit:,}: "
+            "start fewer workers, or raise the limit first (ulimit -n)"
         ) from None
-    return pairs, controls, outputs
 
 
-def _two_pipes() -> tuple[tuple[int, int], tuple[int, int]]:
-    first = os.pipe()
-    try:
-        return first, os.pipe()
-    except OSError:
-        for fd in first:
-            os.close(fd)
-        raise
+@contextlib.contextmanager
+def _make_worker(crew: Crew, index: int, prefix: str) -> Iterator[list[int]]:
+    """Adds a worker that is yet to start; the descriptors of its ends of our connections with it."""
+    with contextlib.ExitStack() as theirs:
+        mine, control = socket.socketpair()
+        process = Process(index, mine, [])
+        crew.processes.append(process)  # at once: whatever fails now, somebody will close what there is
+        ends = [theirs.enter_context(control).fileno()]
+        for printer in (crew.stdout, crew.stderr):
+            output, write_end = make_output(printer, prefix)
+            process.outputs.append(output)
+            theirs.callback(os.close, write_end)
+            ends.append(write_end)
+        yield ends
 
 
-def _processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+def _spawn(crew: Crew) -> Zygote:
+    """Starts the process. Ctrl-C and SIGTERM stay blocked in it: it must not take them for its own."""
+    if not sys.executable:
+        raise DataflowError("workers are started with sys.executable, which is not set: set it to a Python interpreter")
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as ours:
+        mine, theirs = socket.socketpair()
+        ours.callback(mine.close)
+        stack.enter_context(theirs)
+        outputs, ends = [], []
+        for printer in (crew.stdout, crew.stderr):
+            output, write_end = make_output(printer)
+            ours.callback(os.close, output.fd)
+            stack.callback(os.close, write_end)
+            outputs.append(output)
+            ends.append(write_end)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+        try:
+            process = subprocess.Popen(
+                _command(theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=ends[0],
+                stderr=ends[1],
+                pass_fds=[theirs.fileno()],
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        ours.pop_all()
+        return Zygote(process, mine, outputs)
 
 
-def _close_theirs(controls: Controls, outputs: Outputs, pairs: Pairs, started: set[int]) -> None:
-    """In the parent: closes every end that is a worker's, and all of what was made for workers that did not start."""
-    for sock in pairs.values():
-        sock.close()
-    for index, (mine, theirs) in controls.items():
-        theirs.close()
-        if index not in started:
-            mine.close()
-    for index, ends in outputs.items():
-        for read_end, write_end in ends:
-            os.close(write_end)
-            if index not in started:
-                os.close(read_end)
+def _command(connection: int) -> list[str]:
+    """The interpreter with the options of this one (-P: the working directory must not shadow anything)."""
+    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [sys.executable, *options, "-P", "-c", _CODE, str(connection), str(os.getpid()), *map(str, sys.path)]
 
 
-def _connect_workers(workers: range, pairs: Pairs) -> None:
-    """Adds a pair of connected sockets for each two workers: (a, b) is a's end of the connection to b."""
-    for a in workers:
-        for b in workers:
-            if a < b:
-                pairs[a, b], pairs[b, a] = socket.socketpair()
-    for sock in pairs.values():
-        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
-
-
-def _close_others(controls: Controls, outputs: Outputs, pairs: Pairs, index: int) -> None:
-    """In a worker's process: closes every end that is not its own, or nobody would ever see an end of anything."""
-    for other, (parents, childs) in controls.items():
-        parents.close()
-        if other != index:
-            childs.close()
-    for other, ends in outputs.items():
-        for read_end, write_end in ends:
-            os.close(read_end)
-            if other != index:
-                os.close(write_end)
-    for (owner, _), sock in pairs.items():
-        if owner != index:
-            sock.close()
+def _flush(stream: TextIO | None) -> None:
+    """What was printed before comes before what workers print."""
+    if stream is not None and not stream.closed:
+        stream.flush()

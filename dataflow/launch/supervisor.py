@@ -1,41 +1,47 @@
-"""The parent of worker processes: starts them, prints what they print, collects their results, and ends them.
+"""Runs workers in processes: has them started, prints what they print, collects their results, and ends them.
 
-Processes are forked, so that closures and lambdas in `main` need not be serialised (`starting`). The supervisor itself
-runs no dataflow: it is never busy, and so can tell a worker that is busy from one that is gone.
+The supervisor is the process that called `execute`. It runs no dataflow: it is never busy, and so can tell a worker
+that is busy from one that is gone. Workers are forked from a process that it starts for them (`starting`, `zygote`).
 
 Whatever happens, `ending.end` runs last: it asks the workers to stop, gives them a moment to run their `finally`
 clauses, kills what is left, and reaps every process. If the supervisor itself is killed, the kernel kills the
-workers.
+others.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import struct
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 import trio
 
-from dataflow.errors import WorkerFailed
+from dataflow.errors import Terminated, WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.groups import unwrap
-from dataflow.launch.child import socket_links
-from dataflow.launch.ending import end, printers
+from dataflow.launch.child import FindLinks, socket_links
+from dataflow.launch.descriptors import standard_numbers_taken
+from dataflow.launch.ending import end, finish_printing
+from dataflow.launch.framing import cut_message
+from dataflow.launch.output import Output
+from dataflow.launch.parcel import attempt, packed
 from dataflow.launch.process import Process, Settings
 from dataflow.launch.report import decode_failure, decode_report
-from dataflow.launch.starting import FindLinks, fork_workers
+from dataflow.launch.signals import Signals, run_trio, signals_noted
+from dataflow.launch.starting import Crew, Zygote, start
+from dataflow.launch.travel import cannot_travel
 from dataflow.launch.verdict import Event, Exited, Failed, Lost, Returned, Silent, Verdict
+from dataflow.launch.zygote import Errand
 from dataflow.signal import Signal
 
-__all__ = ["Settings", "run_processes", "supervise"]
+__all__ = ["Crew", "Settings", "run_processes", "supervise"]
 
-Watch = Callable[[list[Process], range, Settings], Awaitable[dict[int, Any]]]
+Watch = Callable[[Crew, Settings], Awaitable[dict[int, Any]]]
 
-_LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 16
 
 
@@ -54,37 +60,76 @@ def run_processes(
     `watch` waits for their results in place of `supervise`.
     """
     refuse_inside_a_loop()
-    processes: list[Process] = []
-    try:
-        fork_workers(processes, main, args, workers, peers, settings, find_links)
-        results: dict[int, Any] = trio.run(watch or supervise, processes, workers, settings)
-    except BaseExceptionGroup as group:
-        error = unwrap(group)
-        raise error from error.__cause__
-    finally:
-        unprinted = end(processes, settings.grace)
-    if unprinted is not None:
-        raise unprinted
+    crew = Crew(workers)
+    errand = Errand(workers, peers, settings, list(sys.argv))
+    results: dict[int, Any] = {}
+    failure: BaseException | None = None
+    troubles: list[Exception] = []
+    with standard_numbers_taken():
+        with signals_noted() as signals:
+            try:
+                with ExitStack() as stack:
+                    parcel = _pack(stack, main, args, find_links)
+                    start(crew, errand, parcel, settings.prefix)
+                results = run_trio(_watch, watch or supervise, crew, settings, signals)
+            except BaseException as error:
+                failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
+            troubles += end(crew, settings.grace)
+            failure = signals.meaning() or failure
+        # Whoever has interrupted twice does not wait for those who do not read.
+        troubles += finish_printing(crew, settings.grace if signals.impatient else None)
+    _raise(failure, troubles)
     return results
 
 
-async def supervise(processes: list[Process], workers: range, settings: Settings) -> dict[int, Any]:
+def _pack(stack: ExitStack, main: Main, args: tuple[Any, ...], find_links: FindLinks) -> int:
+    """The descriptor of a parcel with all that workers need; CannotTravel names what cannot be in it."""
+    try:
+        return stack.enter_context(packed((main, args, find_links)))
+    except OSError:
+        raise  # there is no room for it
+    except Exception as error:  # whatever the program's own objects raise
+        raise cannot_travel(main, args, error, attempt) from error
+
+
+def _raise(failure: BaseException | None, troubles: list[Exception]) -> None:
+    """Raises what ended the computation; what went wrong when it was ended becomes notes."""
+    if failure is None and troubles:
+        failure, *troubles = troubles
+    if failure is not None:
+        for trouble in troubles:
+            if trouble is not failure:
+                failure.add_note(f"while everybody was ended: {type(trouble).__name__}: {trouble}")
+        raise failure from failure.__cause__
+
+
+async def _watch(watch: Watch, crew: Crew, settings: Settings, signals: Signals) -> dict[int, Any]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(signals.watch)
+        results = await watch(crew, settings)
+        nursery.cancel_scope.cancel()
+    return results
+
+
+async def supervise(crew: Crew, settings: Settings) -> dict[int, Any]:
     """Waits until every worker has returned; raises the verdict if something goes wrong."""
-    verdict = Verdict(workers)
+    verdict = Verdict(crew.workers)
     news = Signal()
+    assert crew.zygote is not None
 
     def tell(event: Event) -> None:
         verdict.handle(event)
         news.set()
 
     async with trio.open_nursery() as nursery:
-        for printer in printers(processes):
+        for printer in (crew.stdout, crew.stderr):
             nursery.start_soon(printer.watch)
-        for process in processes:
+        for output in crew.outputs:
+            nursery.start_soon(_print_output, output)
+        for process in crew.processes:
             nursery.start_soon(watch_process, process, tell)
-            for fd in process.outputs:
-                nursery.start_soon(_print_output, process, fd)
-        nursery.start_soon(_watch_for_silence, processes, settings.patience, tell)
+        nursery.start_soon(_watch_zygote, crew.zygote, crew.processes, tell)
+        nursery.start_soon(_watch_for_silence, crew, crew.zygote, settings.patience, tell)
         await reach_verdict(verdict, news, settings)
         nursery.cancel_scope.cancel()
     return verdict.results
@@ -114,7 +159,7 @@ async def watch_process(process: Process, tell: Callable[[Event], None]) -> None
 
     def hear(chunk: bytes) -> None:
         received.extend(chunk)
-        while (message := _cut_message(received)) is not None:
+        while (message := cut_message(received)) is not None:
             tell(_understand(process.index, message))
 
     async def listen() -> None:
@@ -123,7 +168,7 @@ async def watch_process(process: Process, tell: Callable[[Event], None]) -> None
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
-        await _wait_exit(process)
+        await process.ended.wait()
         nursery.cancel_scope.cancel()
     while chunk := _receive_now(process.control):  # what it said last
         hear(chunk)
@@ -131,15 +176,17 @@ async def watch_process(process: Process, tell: Callable[[Event], None]) -> None
     tell(Exited(process.index, process.status))
 
 
-async def _wait_exit(process: Process) -> None:
-    if sys.platform == "linux":
-        watch = os.pidfd_open(process.pid)
-        try:
-            await trio.lowlevel.wait_readable(watch)
-        finally:
-            os.close(watch)
-    while not process.poll():  # noqa: ASYNC110
-        await trio.sleep(0.01)  # other systems tell only those who ask
+async def _watch_zygote(zygote: Zygote, processes: list[Process], tell: Callable[[Event], None]) -> None:
+    """Hears who has started and who has ended, and whether anything failed before workers could report it."""
+    while True:
+        await trio.lowlevel.wait_readable(zygote.control)
+        failure = zygote.hear(processes)
+        if failure is not None:
+            tell(Failed(None, failure))
+        if zygote.lost:
+            await trio.lowlevel.checkpoint()  # what workers said last comes first
+            tell(Failed(None, zygote.obituary()))
+            return
 
 
 async def _receive(sock: socket.socket) -> bytes:
@@ -160,18 +207,6 @@ def _receive_now(sock: socket.socket) -> bytes:
         return b""
 
 
-def _cut_message(received: bytearray) -> bytes | None:
-    """The first whole message of what a worker has sent, taken off the front."""
-    if len(received) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack_from(received)
-    if len(received) < _LENGTH.size + length:
-        return None
-    message = bytes(received[_LENGTH.size : _LENGTH.size + length])
-    del received[: _LENGTH.size + length]
-    return message
-
-
 def _understand(worker: int, data: bytes) -> Event:
     try:
         message = decode_report(data)
@@ -182,34 +217,42 @@ def _understand(worker: int, data: bytes) -> Event:
         return Returned(worker, message[1])
     if kind == "lost":
         return Lost(worker, message[1])
+    if kind == "terminated":
+        return Failed(worker, Terminated(f"worker {worker} received SIGTERM"))
     return Failed(worker, decode_failure(worker, message))
 
 
-async def _print_output(process: Process, fd: int) -> None:
-    """Prints what a worker prints, in whole lines, as fast as somebody reads them."""
-    os.set_blocking(fd, False)
-    printer, _ = process.outputs[fd]
+async def _print_output(output: Output) -> None:
+    """Prints what a process prints, in whole lines, as fast as somebody reads them."""
+    os.set_blocking(output.fd, False)
     while True:
-        await printer.room()
-        await trio.lowlevel.wait_readable(fd)
-        if not process.print_some(fd):
+        await output.printer.room()
+        await trio.lowlevel.wait_readable(output.fd)
+        if not output.print_some():
             return
 
 
-async def _watch_for_silence(processes: list[Process], patience: float, tell: Callable[[Event], None]) -> None:
-    """Tells of workers that are stopped for longer than `patience`. Being busy is not being stopped."""
+async def _watch_for_silence(crew: Crew, zygote: Zygote, patience: float, tell: Callable[[Event], None]) -> None:
+    """Tells of processes that are stopped for longer than `patience`. Being busy is not being stopped."""
     tick = min(1.0, patience / 4)
-    stopped_for = {process.index: 0.0 for process in processes}
+    # None is the process that workers are forked from.
+    stopped_for: dict[int | None, float] = dict.fromkeys([None, *crew.workers], 0.0)
     last = time.monotonic()
     while True:
         await trio.sleep(tick)
         now = time.monotonic()
         awake = now - last < 2 * tick + 1  # otherwise we were stopped ourselves (Ctrl-Z), and so were they
         last = now
-        for process in processes:
-            if process.status is None and process.stopped() and awake:
-                stopped_for[process.index] += tick
-            else:
-                stopped_for[process.index] = 0.0
-            if stopped_for[process.index] > patience:
-                tell(Silent(process.index, f"is stopped and has not answered for {patience:g} seconds"))
+        stopped: set[int | None] = {process.index for process in crew.processes if process.stopped()}
+        if zygote.stopped():
+            stopped.add(None)
+        for index in stopped_for:
+            stopped_for[index] = stopped_for[index] + tick if index in stopped and awake else 0.0
+            if stopped_for[index] > patience:
+                tell(_silent(index, f"is stopped and has not answered for {patience:g} seconds"))
+
+
+def _silent(worker: int | None, why: str) -> Event:
+    if worker is None:
+        return Failed(None, WorkerFailed(f"the process that starts workers {why}"))
+    return Silent(worker, why)

@@ -25,7 +25,7 @@ class Returned:
 class Failed:
     """A worker reported an exception."""
 
-    worker: int
+    worker: int | None  # None: the process that starts them
     error: BaseException
 
 

@@ -19,7 +19,7 @@ ROOT = Path(dataflow.__file__).parents[1]
 MARK = "DATAFLOW_TEST_MARK"
 SOON = 8.0  # seconds: "within a few", on a machine that may be busy with other things
 PREAMBLE = """
-import os, signal, sys, time, trio, dataflow
+import os, signal, subprocess, sys, time, trio, dataflow, dataflow.errors
 from dataflow.launch.supervisor import Settings, run_processes
 """
 
@@ -50,17 +50,23 @@ class Program:
         self._name = name
         self._since = time.monotonic()
 
-    def children(self) -> list[int]:
-        """The processes that it has forked and that have not been reaped, oldest first."""
-        try:
-            return list(map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()))
-        except OSError:
-            return []
+    def zygotes(self) -> list[int]:
+        """The process that it has started for workers to be forked from, if it has."""
+        return _children(self.pid)
 
     def workers(self, count: int) -> list[int]:
-        """Its workers, once there are so many."""
+        """Its workers, once there are so many; oldest first."""
         wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}")
         return self.children()
+
+    def children(self) -> list[int]:
+        """Its workers, oldest first: forks of a zygote that print to pipes of their own."""
+        return [
+            worker
+            for zygote in self.zygotes()
+            for worker in _children(zygote)
+            if _printing_to(worker) not in (_printing_to(zygote), "")
+        ]
 
     def wait_for(self, text: str) -> None:
         """Waits until that has been printed."""
@@ -187,6 +193,22 @@ def wait_until(condition: Callable[[], object], what: str | Callable[[], str], s
         if time.monotonic() > deadline:
             raise AssertionError(f"still waiting after {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.01)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process has started and not reaped, oldest first."""
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return []
+
+
+def _printing_to(pid: int) -> str:
+    """What a process has for its standard output; empty if it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/1")
+    except OSError:
+        return ""
 
 
 def _listing(folder: str | Path) -> set[str]:

@@ -80,14 +80,13 @@ def test_two_workers_are_killed_at_once(arena: Arena) -> None:
     require_one_message(program.end(), r"worker [12] was killed by signal 9")
 
 
-@pytest.mark.parametrize("kind", ["SEGV", "TERM"])
-def test_other_signals_are_named(arena: Arena, kind: str) -> None:
+def test_other_signals_are_named(arena: Arena) -> None:
     program = arena.script(RUN)
     workers = program.workers(3)
     program.wait_for("ready 0")
     program.mark_time()
-    os.kill(workers[0], getattr(signal, f"SIG{kind}"))
-    require_one_message(program.end(), rf"worker 0 was killed by signal \d+ \(SIG{kind}\)")
+    os.kill(workers[0], signal.SIGSEGV)
+    require_one_message(program.end(), r"worker 0 was killed by signal \d+ \(SIGSEGV\)")
 
 
 def test_a_worker_is_killed_while_it_returns_its_result(arena: Arena) -> None:
@@ -217,22 +216,20 @@ def test_impatient_interrupts(arena: Arena) -> None:
     assert ended.status in (130, -signal.SIGINT) and ended.seconds < SOON
 
 
-def test_an_interrupt_between_forks(arena: Arena) -> None:
-    # It reaches the parent when some workers are there and others are not, and a child before it has settled in.
+def test_an_interrupt_while_workers_start(arena: Arena) -> None:
+    # It reaches all that are there: the parent, a zygote that does not expect it yet, perhaps some workers.
     program = arena.script(
         """
-        fork = os.fork
-
-        def fork_and_interrupt():
-            pid = fork()
-            if pid:
-                os.killpg(0, signal.SIGINT)
-            return pid
-
         async def main(worker):
             await trio.sleep_forever()
 
-        os.fork = fork_and_interrupt
+        start = subprocess.Popen.__init__
+
+        def start_and_interrupt(*args, **options):
+            start(*args, **options)
+            os.killpg(0, signal.SIGINT)
+
+        subprocess.Popen.__init__ = start_and_interrupt
         try:
             dataflow.execute(main, workers=3)
         except KeyboardInterrupt:
@@ -249,24 +246,56 @@ def test_an_interrupt_between_forks(arena: Arena) -> None:
     assert ended.err == ""
 
 
-def test_a_fork_that_fails(arena: Arena) -> None:
+def test_an_interrupt_that_the_program_takes_for_its_own(arena: Arena) -> None:
+    # A process that workers are to be forked from has not made itself deaf to it yet.
     program = arena.script(
+        """
+        async def main(worker):
+            return worker.index
+
+        start = subprocess.Popen.__init__
+
+        def start_and_interrupt(*args, **options):
+            start(*args, **options)
+            os.killpg(0, signal.SIGINT)
+
+        subprocess.Popen.__init__ = start_and_interrupt
+        signal.signal(signal.SIGINT, lambda *_: print("mine"))
+        print(dataflow.execute(main, workers=2))
+        """
+    )
+    ended = program.end()
+    assert (ended.out, ended.err) == ("mine\n[0, 1]\n", "")
+
+
+def test_a_fork_that_fails(arena: Arena) -> None:
+    # Modules that main needs are imported where workers are forked: this one has one fork fail there.
+    arena.write(
+        "forks.py",
         """
         fork, forks = os.fork, []
 
         def fork_twice():
             forks.append(1)
-            if len(forks) == 3:
+            if len(forks) == 4:  # the first sees whether there are threads
                 raise BlockingIOError(11, "Resource temporarily unavailable")
             return fork()
 
+        if sys.argv[0] == os.environ["SCRIPT"]:
+            os.fork = fork_twice
+
         async def main(worker):
             await trio.sleep_forever()
-
-        os.fork = fork_twice
+        """,
+    )
+    program = arena.script(
+        """
+        os.environ["SCRIPT"] = "elsewhere"
+        import forks
+        os.environ["SCRIPT"] = sys.argv[0]
         files = os.listdir("/proc/self/fd")
         try:
-            dataflow.execute(main, workers=4)
+            dataflow.execute(forks.main, workers=4)
         except BlockingIOError as error:
             print(error)
         print(os.listdir("/proc/self/fd") == files)
@@ -280,20 +309,139 @@ def test_a_fork_that_fails(arena: Arena) -> None:
     assert ended.out == "[Errno 11] Resource temporarily unavailable\nTrue\nnobody is left\n", ended
 
 
+@pytest.mark.parametrize("victim", ["killed", "stopped"])
+def test_the_process_that_workers_are_forked_from(arena: Arena, victim: str) -> None:
+    program = arena.script(
+        BUSY
+        + """
+    run_processes(main, (), range(3), 3, Settings(patience=0.5, grace=0.5))
+"""
+    )
+    program.workers(3)
+    program.wait_for("ready 0")
+    (zygote,) = program.zygotes()
+    program.mark_time()
+    if victim == "killed":
+        os.kill(zygote, signal.SIGKILL)
+        require_one_message(program.end(), "the process that starts workers was killed by signal 9")
+    else:
+        os.kill(zygote, signal.SIGSTOP)
+        require_one_message(program.end(), "the process that starts workers is stopped and has not answered for 0.5 s")
+
+
+# ------------------------------------------------------------------------------------------------------------- SIGTERM
+
+CAREFUL = """
+    async def main(worker):
+        try:
+            with worker.dataflow() as scope:
+                scope.source(iter(int, 1), batch=10, ahead=4).exchange(lambda n: n).probe()
+            print("ready", worker.index)
+            await trio.sleep_forever()
+        finally:
+            print("finally", worker.index)
+"""
+
+
+@pytest.mark.parametrize("target", ["supervisor", "worker", "everybody"])
+@pytest.mark.parametrize("way", ["script", "command"])
+def test_a_termination_runs_finally_clauses(arena: Arena, target: str, way: str) -> None:
+    if way == "script":
+        program = arena.script(CAREFUL + "\n    dataflow.execute(main, workers=3)\n")
+    else:
+        arena.write("program.py", CAREFUL)
+        program = arena.cli("run", "program:main", "--workers", "3")
+    for index in range(3):
+        program.wait_for(f"ready {index}")
+    program.mark_time()
+    if target == "everybody":
+        os.killpg(program.pid, signal.SIGTERM)
+    else:
+        os.kill(program.pid if target == "supervisor" else program.workers(3)[1], signal.SIGTERM)
+    ended = program.end()
+    assert ended.status == 143 and ended.seconds < SOON
+    assert sorted(re.findall(r"finally \d", ended.out)) == ["finally 0", "finally 1", "finally 2"]
+    who = {"supervisor": "this process", "worker": "worker 1", "everybody": r"(this process|worker \d)"}[target]
+    assert re.fullmatch(rf"dataflow: {who} received SIGTERM\n" if way == "command" else "", ended.err), ended.err
+
+
+@pytest.mark.parametrize("what", ["waits", "is busy"])
+def test_a_termination_of_one_worker_in_this_process(arena: Arena, what: str) -> None:
+    rest = "await trio.sleep_forever()" if what == "waits" else "while True: pass"
+    program = arena.script(
+        f"""
+        async def main(worker):
+            try:
+                print("ready", flush=True)
+                {rest}
+            finally:
+                print("finally", flush=True)
+
+        try:
+            dataflow.execute(main)
+        except dataflow.errors.Terminated as error:
+            print(repr(error.code), error)
+            print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+        """
+    )
+    program.wait_for("ready")
+    os.kill(program.pid, signal.SIGTERM)
+    ended = program.end()
+    assert ended.out == "ready\nfinally\n143 this process received SIGTERM\nTrue\n", ended
+
+
+def test_a_busy_worker_is_terminated_as_well(arena: Arena) -> None:
+    program = arena.script(
+        """
+        async def main(worker):
+            print("ready", worker.index)
+            while True:
+                pass
+
+        run_processes(main, (), range(2), 2, Settings(grace=0.2))
+        """
+    )
+    workers = program.workers(2)
+    program.wait_for("ready 0")
+    program.wait_for("ready 1")
+    program.mark_time()
+    os.kill(workers[0], signal.SIGTERM)
+    ended = program.end()
+    assert (ended.status, ended.err) == (143, "") and ended.seconds < SOON
+
+
+def test_a_handler_of_the_program_s_own_is_left_alone(arena: Arena) -> None:
+    program = arena.script(
+        """
+        async def main(worker):
+            print("ready", worker.index)
+            await trio.sleep(0.5)
+            return worker.index
+
+        signal.signal(signal.SIGTERM, lambda *_: print("mine", flush=True))
+        print(dataflow.execute(main, workers=2))
+        """
+    )
+    program.wait_for("ready 0")
+    os.kill(program.pid, signal.SIGTERM)
+    ended = program.end()
+    assert ended.status == 0 and "mine\n" in ended.out and ended.out.endswith("[0, 1]\n")
+
+
 # ---------------------------------------------------------------------------------------------------------- supervisor
 
 
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_do_not_outlive_their_supervisor(arena: Arena, kind: signal.Signals) -> None:
+def test_workers_do_not_outlive_their_supervisor(arena: Arena) -> None:
     program = arena.script(RUN)
     program.workers(3)
     program.wait_for("ready 0")
-    os.kill(program.pid, kind)
-    assert program.end().status == -kind
+    os.kill(program.pid, signal.SIGKILL)
+    assert program.end().status == -signal.SIGKILL
     arena.settled()
 
 
-def test_busy_workers_do_not_outlive_it_either(arena: Arena) -> None:
+@pytest.mark.parametrize("zygote", ["lives", "is stopped"])
+def test_busy_workers_do_not_outlive_it_either(arena: Arena, zygote: str) -> None:
     program = arena.script(
         """
         async def main(worker):
@@ -305,7 +453,10 @@ def test_busy_workers_do_not_outlive_it_either(arena: Arena) -> None:
         """
     )
     program.workers(2)
+    program.wait_for("ready 0")
     program.wait_for("ready 1")
+    if zygote == "is stopped":  # it can do nothing: the kernel has to
+        os.kill(*program.zygotes(), signal.SIGSTOP)
     os.kill(program.pid, signal.SIGKILL)
     program.end()
     arena.settled()

@@ -119,7 +119,7 @@ def test_an_interrupt_ends_the_workers_though_nobody_reads(arena: Arena) -> None
     wait_full(write)
     os.close(write)
     program.interrupt()
-    wait_until(lambda: not program.children(), "the end of the workers")
+    wait_until(lambda: not program.zygotes(), "the end of the workers")
     os.kill(program.pid, signal.SIGINT)  # the last words need not be waited for
     ended = program.end()
     os.close(read)

@@ -136,10 +136,8 @@ def test_of_bins_above_the_budget_no_more_is_on_its_way_than_the_window(
     assert account.now == 0 and account.most <= PEERS * (window + 2 * piece), "every worker sends"
 
 
-def test_on_processes_f_waits_for_what_it_has_sent_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_processes_f_waits_for_what_it_has_sent_to_be_taken() -> None:
     """By the senders' own accounts, which acknowledgements bring back to nothing."""
-    monkeypatch.setattr("megaphone.routing.WINDOW", 1024)
-    monkeypatch.setattr("megaphone.routing.PIECE", 16)
     for kind in ("rows", "columns"):
         for most, left, moved in dataflow.execute(accounted, kind, workers=2):
             assert left == 0 and moved > 3 * 1024
@@ -161,5 +159,7 @@ async def accounted(worker: dataflow.Worker, kind: str) -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AcknowledgedChannel, "_send_and_note", note)
+        patch.setattr("megaphone.routing.WINDOW", 1024)
+        patch.setattr("megaphone.routing.PIECE", 16)
         await main(worker, kind, all_at_once())
     return totals["most"], ports[0].on_its_way, totals["moved"]

@@ -10,15 +10,20 @@ import pytest
 import dataflow
 from dataflow.columns import table
 from dataflow.testing import simulate
-from megaphone import routing
 from tests.megaphone import column_cases, pin_cases
 from tests.megaphone import test_joins as join_cases
+from tests.patched import Patched
 
 
 @pytest.fixture(params=[2, 4], ids=["two segments", "four segments"], autouse=True)
-def few_segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST", request.param)
-    monkeypatch.setattr(routing, "PIECE", 8)  # words: a bin goes in several messages
+def few_segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    values = {
+        f"{table.__name__}.MOST": request.param,
+        "megaphone.routing.PIECE": 8,  # words: a bin goes in several messages
+    }
+    for name, value in values.items():
+        monkeypatch.setattr(name, value)
+    return values
 
 
 def test_correctness_migration_and_completion() -> None:
@@ -38,9 +43,9 @@ def test_joins() -> None:
         join_cases.check(case, simulate(join_cases.main, case, False, workers=case.peers, seed=seed))
 
 
-def test_compiled_and_on_processes() -> None:
+def test_compiled_and_on_processes(few_segments: dict[str, int]) -> None:
     hashed = [seed for seed in range(100) if not column_cases.random_case(seed).dense]
     for seed in hashed[:8]:
         case = replace(column_cases.random_case(seed), compiled=True)
         column_cases.check(case, simulate(column_cases.main, case, workers=case.peers, seed=seed))
-        column_cases.check(case, dataflow.execute(column_cases.main, case, workers=case.peers))
+        column_cases.check(case, dataflow.execute(Patched(column_cases.main, few_segments), case, workers=case.peers))

@@ -23,6 +23,7 @@ from megaphone.routing import Router
 from megaphone.strategies import USUAL, Strategy
 from tests.megaphone.column_cases import OUTPUT, PENDING, STATE, check, random_case, run_case
 from tests.megaphone.column_cases import main as case_main
+from tests.patched import Patched
 
 BINS = 8
 
@@ -161,13 +162,14 @@ def test_a_bin_that_has_seen_more_than_two_billion_records_can_move() -> None:
 
 def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cases under random schedules, and on processes: with post-dated records, which are parts of their own."""
-    monkeypatch.setattr("megaphone.routing.PIECE", 3)
-    monkeypatch.setattr("megaphone.routing.PIECES", 48)
+    small = {"megaphone.routing.PIECE": 3, "megaphone.routing.PIECES": 48}
+    for name, value in small.items():
+        monkeypatch.setattr(name, value)
     for seed in range(40):
         run_case(seed)
     for seed in [seed for seed in range(100) if random_case(seed).peers == 2][:3]:
         case = random_case(seed)
-        check(case, dataflow.execute(case_main, case, workers=2))
+        check(case, dataflow.execute(Patched(case_main, small), case, workers=2))
 
 
 def test_a_message_of_state_that_cannot_be_right_is_refused() -> None:

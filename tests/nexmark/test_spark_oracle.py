@@ -90,7 +90,7 @@ def test_the_oracles_agree_on_adverse_inputs(session: Any, tmp_path: Path, name:
 
 @pytest.mark.parametrize("seed", [21, 22])
 def test_the_engine_agrees_with_spark_while_state_moves(session: Any, tmp_path: Path, seed: int) -> None:
-    """Compiled folds on workers that share this process: one that has a JVM in it should not fork."""
+    """Compiled folds on workers that share this process."""
     config = Config(seed=seed, rate=1000, group=10 * (seed - 20), base_time=seed)
     files.write(tmp_path, Generator(config), 6000)
     spark_oracle.load(session, tmp_path)
