@@ -9,7 +9,7 @@
 - ``papers`` which figures the papers have, drawn here or not
 - ``command`` the command line; ``table``, ``progress``, ``document`` what a person sees and what a file keeps
 
-What the numbers were taken on (machine, revision, command), open-loop runs and plots are in ``dataflow.harness``.
+What the numbers were taken on (machine, revision, command), open-loop runs and plots are in ``megaphone.harness``.
 
 Compare ratios taken in one run; absolute times on a shared machine say little.
 """

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
-# Functions of F in `megaphone.columns`, where S is, too.
+# Functions of F in `megaphone.router.columns`, where S is, too.
 _OF_F = (
     "route", "give", "_select", "_divide", "_owners", "has_room", "add", "taken", "departures", "_departing", "_message"
 )  # fmt: skip
@@ -28,7 +28,7 @@ _PLACES = (
     ("megaphone/routing", "routing"),
     ("megaphone/configuration", "routing"),
     ("dataflow/columns/scatter", "routing"),
-    *((f"megaphone/columns.py:{name}", "routing") for name in _OF_F),
+    *((f"megaphone/router/columns.py:{name}", "routing") for name in _OF_F),
     ("dataflow/comm/", "transport"),
     ("dataflow/codec", "transport"),
     ("dataflow/progress/", "progress"),

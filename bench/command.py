@@ -11,7 +11,7 @@ from bench.progress import Display
 from bench.registry import Experiment, Registry
 from bench.run import Run
 from bench.table import table
-from dataflow.harness.provenance import Provenance, check_writable
+from megaphone.harness.provenance import Provenance, check_writable
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

@@ -17,9 +17,10 @@ import numpy as np
 
 import dataflow
 import megaphone
-from dataflow import harness
-from dataflow.columns import Columns, stateful
-from dataflow.columns.fold import fold
+from dataflow.columns import Columns
+from dataflow.state import native as stateful
+from dataflow.state.folds.fold import fold
+from megaphone import harness
 
 LOADING = 1 << 18  # keys in a batch while loading
 LEAD = 2  # epochs by which configurations are certain before their records come
@@ -49,8 +50,8 @@ class Setup:
 
 
 def told_every(setup: Setup) -> float:
-    """Seconds from one report of a worker's statistics to the next (see `megaphone.statistics`: rarer above 2^14 bins);
-    infinite if there are none."""
+    """Seconds from one report of a worker's statistics to the next (see `megaphone.load.statistics`: rarer above 2^14
+    bins); infinite if there are none."""
     return setup.interval * max(1, setup.bins >> 14) if setup.bins and setup.interval else math.inf
 
 
@@ -156,8 +157,8 @@ def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float
 
 def _plain_hashed(mine: Any) -> Callable[[Any, Any], Any]:
     """One table, without bins, rows fetched ahead of their use: the engine's own kernel, and nothing else."""
-    from dataflow.columns.driver import Driver
-    from dataflow.columns.table import HashTable
+    from dataflow.state.folds.driver import Driver
+    from dataflow.state.tables.table import HashTable
 
     driver = Driver(count, ("diff",), HashTable(2, count.state), True)
     driver.apply(0, mine, [np.ones(len(mine), np.int64)])

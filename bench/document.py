@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.run import Result
-from dataflow.harness.provenance import Provenance, write_document
+from megaphone.harness.provenance import Provenance, write_document
 
 
 def write(path: Path, provenance: Provenance, results: Sequence[Result], *, complete: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataflow.harness.histogram import Histogram
+from megaphone.harness.histogram import Histogram
 
 
 def median_of(runs: Sequence[Histogram]) -> Histogram:

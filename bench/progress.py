@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from dataflow.harness.progress import Progress
+from megaphone.harness.progress import Progress
 
 
 class Display:

@@ -15,8 +15,8 @@ import trio
 
 import dataflow
 from bench.counting import Setup, build, halved, load
-from dataflow.columns.segments import RESERVED
-from megaphone.strategies import Strategy
+from dataflow.state.memory.segments import RESERVED
+from megaphone.migration.strategies import Strategy
 
 _STATUS, _FORGET, _MAPS = Path("/proc/self/status"), Path("/proc/self/clear_refs"), Path("/proc/self/smaps")
 CALM = 60  # epochs before and after a migration

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bench.progress import Display
-from dataflow.harness.progress import Progress
+from megaphone.harness.progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,8 +67,8 @@ class Run:
         self.told.append(text)
 
     def draw(self, figure: "Figure", name: str = "") -> Path:
-        """Save a picture (see ``dataflow.harness.plots``) as ``FOLDER/EXPERIMENT[-name].png``; its path is printed."""
-        from dataflow.harness import plots
+        """Save a picture (see ``megaphone.harness.plots``) as ``FOLDER/EXPERIMENT[-name].png``; its path is printed."""
+        from megaphone.harness import plots
 
         self.folder.mkdir(parents=True, exist_ok=True)
         parts = [part for part in (self.experiment, name) if part]

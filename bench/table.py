@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bench.run import Result
-from dataflow.harness import tables
+from megaphone.harness import tables
 
 HEADINGS = ("name", "value", "unit", "baseline", "ratio")
 _NUMBERS = (1, 3, 4)  # columns set flush right

@@ -26,18 +26,18 @@ Where things are:
 - `harness/`: open-loop load, and what it shows. Not imported until asked for.
 """
 
-from dataflow.antichain import Antichain
-from dataflow.capability import Capability
+from dataflow.build.capability import Capability
+from dataflow.build.scope import Scope
+from dataflow.build.stream import Stream
 from dataflow.errors import CapabilityError, DataflowError, InputClosed, TimeError
 from dataflow.execute import execute, execute_async
 from dataflow.operators.inputs import InputHandle
 from dataflow.operators.probe import Probe
 from dataflow.operators.replay import EventWriter, read_events
-from dataflow.order import Timestamp
-from dataflow.scope import Scope
-from dataflow.stream import Stream
-from dataflow.timestamp import Product
-from dataflow.worker import Worker
+from dataflow.run.worker import Worker
+from dataflow.time.antichain import Antichain
+from dataflow.time.order import Timestamp
+from dataflow.time.timestamp import Product
 
 __all__ = [
     "Antichain",

@@ -16,10 +16,10 @@ from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
-from dataflow.foreign import require_trio
-from dataflow.groups import unwrap
 from dataflow.launch.signals import run_trio, sigterm_interrupts
-from dataflow.worker import WARN_AFTER, Worker
+from dataflow.run.exceptions import unwrap
+from dataflow.run.foreign import require_trio
+from dataflow.run.worker import WARN_AFTER, Worker
 
 Main = Callable[..., Awaitable[Any]]
 A = TypeVarTuple("A")  # what main takes beside its worker

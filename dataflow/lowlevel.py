@@ -1,18 +1,18 @@
 """For authors of operators and of tools: the pieces that the front door does not show."""
 
-from dataflow.antichain import Antichain, MutableAntichain, TotalAntichain
-from dataflow.builder import Context, OperatorBuilder, binary, unary, unary_notify
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import Context, OperatorBuilder, binary, unary, unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.notificator import Notificator
 from dataflow.channels.hashing import stable_hash
 from dataflow.channels.pact import Broadcast, Exchange, Pact, Pipeline, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.notificator import Notificator
-from dataflow.order import Summary, less_equal, less_than
 from dataflow.progress.change_batch import ChangeBatch
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.reach import could_result_in, path_summaries
 from dataflow.progress.tracker import Tracker, make_tracker
-from dataflow.timestamp import Domain
+from dataflow.time.antichain import Antichain, MutableAntichain, TotalAntichain
+from dataflow.time.order import Summary, less_equal, less_than
+from dataflow.time.timestamp import Domain
 
 __all__ = [
     "Antichain",

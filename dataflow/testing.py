@@ -23,13 +23,13 @@ from typing import Any
 import trio
 import trio.testing
 
-from dataflow.clock import Clock
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
 from dataflow.execute import A, Main, R, check_main
-from dataflow.groups import unwrap
-from dataflow.signal import Signal
-from dataflow.worker import Worker
+from dataflow.run.clock import Clock
+from dataflow.run.exceptions import unwrap
+from dataflow.run.signal import Signal
+from dataflow.run.worker import Worker
 
 Turn = tuple[str, ...]
 Scheduler = Callable[[random.Random, Sequence[Turn]], int]

@@ -23,27 +23,27 @@ ordinary stream: as of its time, a bin lives at a worker.
 
 from typing import TYPE_CHECKING, Any
 
-from megaphone.control import Assign, ControlError, Move, Moves
-from megaphone.controller import Controller
-from megaphone.following import follow, read_control
-from megaphone.group import Group
+from megaphone.control.files import follow, read_control
+from megaphone.control.updates import Assign, ControlError, Move, Moves
+from megaphone.keys.pins import Pin, Pins, Unpin
+from megaphone.migration.controller import Controller
+from megaphone.migration.group import Group
+from megaphone.migration.strategies import all_at_once, batched, fluid, matched
 from megaphone.operators import binary, dense, state_machine, unary
-from megaphone.pins import Pin, Pins, Unpin
-from megaphone.strategies import all_at_once, batched, fluid, matched
 
 if TYPE_CHECKING:
-    from dataflow.columns.fold import fold
-    from megaphone.columns import join
+    from dataflow.state.folds.fold import fold
+    from megaphone.router.columns import join
 
 
 def __getattr__(name: str) -> Any:
     """`fold` and `join`, which compile, are imported when they are first asked for."""
     if name == "fold":
-        from dataflow.columns.fold import fold
+        from dataflow.state.folds.fold import fold
 
         return fold
     if name == "join":
-        from megaphone.columns import join
+        from megaphone.router.columns import join
 
         return join
     raise AttributeError(f"module 'megaphone' has no attribute {name!r}")

@@ -9,12 +9,12 @@ from typing import Any, Generic
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
-from dataflow.order import Time
 from dataflow.state.store import B, Store
-from megaphone.configuration import Configurations, Table
-from megaphone.keyspace import KeySpace
-from megaphone.routing import ControlPact, Routed, RoutedState, Router, Shared
-from megaphone.statistics import Statistics, collect
+from dataflow.time.order import Time
+from megaphone.control.configuration import Configurations, Table
+from megaphone.keys.keyspace import KeySpace
+from megaphone.load.statistics import Statistics, collect
+from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
 
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dataflow import Stream
-from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
-from dataflow.order import Time
 from dataflow.state.stores.row_store import Postponer
-from megaphone import rows
+from dataflow.time.durations import Duration
+from dataflow.time.order import Time
 from megaphone.assembly import INTERVAL, Migratable
+from megaphone.router import rows
 
 if TYPE_CHECKING:
-    from dataflow.columns.fold import Fold
-    from dataflow.columns.table import Dense
+    from dataflow.state.folds.fold import Fold
+    from dataflow.state.tables.table import Dense
 
 
 def unary(
@@ -47,12 +47,12 @@ def unary(
 
     Columns (`key` is a column's name): `fold(time, batch, state, notificator)` is called once per time with all records
     of this worker, and returns columns or None. `state` is a table, typed by the mapping `state`; `notificator`
-    post-dates records with the columns of `pending`, and has those that are due now. See dataflow.columns.batches.
+    post-dates records with the columns of `pending`, and has those that are due now. See `stores.batch_store`.
 
     `interval`: seconds between reports of statistics by bin; None for none.
     """
     if isinstance(key, str):
-        from megaphone import columns
+        from megaphone.router import columns
 
         _refuse_rows(name, by_key)
         return columns.unary(control, (stream,), (key,), fold, bins, state, pending, keys, name, interval)
@@ -94,7 +94,7 @@ def binary(
     `fold(time, left, right, state, notificator)`.
     """
     if isinstance(key, str):
-        from megaphone import columns
+        from megaphone.router import columns
 
         _refuse_rows(name, by_key)
         other = key if right_key is None else right_key
@@ -139,7 +139,7 @@ def state_machine(
     `order` names columns by which the records of a time are sorted first.
     """
     if key is not None:
-        from megaphone import columns
+        from megaphone.router import columns
 
         return columns.folded(control, (stream,), ((key, value, fold, order),), due, bins, keys, name, interval)
     _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
@@ -149,7 +149,7 @@ def state_machine(
 
 def dense(domain: int) -> Dense:
     """Keys are the integers from 0 up to `domain`, most of which occur: bin = key mod bins, and nothing is hashed."""
-    from dataflow.columns.table import Dense
+    from dataflow.state.tables.table import Dense
 
     return Dense(domain)
 

@@ -19,9 +19,9 @@ The queries:
 `commands` is the command line.
 """
 
-from nexmark.config import SECOND, Config
-from nexmark.generator import COLUMNS, Generator
-from nexmark.rows import rows
-from nexmark.vocabulary import dictionary
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import COLUMNS, Generator
+from nexmark.events.rows import rows
+from nexmark.events.vocabulary import dictionary
 
 __all__ = ["COLUMNS", "SECOND", "Config", "Generator", "dictionary", "rows"]

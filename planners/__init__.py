@@ -20,17 +20,17 @@
 The offline pipeline lives in ``spark/``, the only place here that may import pyspark.
 """
 
-from planners.baselines import consistent_hashing, redist, storm
 from planners.errors import BadRequest, Infeasible, PlannerError
+from planners.intervals.baselines import consistent_hashing, redist, storm
+from planners.intervals.oms import oms
+from planners.intervals.simple_ssm import simple_ssm
+from planners.intervals.ssm import ssm
+from planners.links.progressive import mini_migrations, progressive, scheduled
+from planners.links.schedule import Schedule, schedule
 from planners.model import BinMap, Intervals, Limits, Plan, Tasks
-from planners.mtm import Tables, mtm_aware
-from planners.oms import oms
-from planners.progressive import mini_migrations, progressive, scheduled
+from planners.mtm.choice import Tables, mtm_aware
 from planners.rebalance import RoutingTable, llfd, min_mig, min_table, mixed, mixed_bf, pkg, readj
-from planners.schedule import Schedule, schedule
-from planners.simple_ssm import simple_ssm
-from planners.sketch import SpaceSaving
-from planners.ssm import ssm
+from planners.rebalance.sketch import SpaceSaving
 
 __all__ = [
     "BadRequest",

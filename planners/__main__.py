@@ -1,7 +1,7 @@
-"""``python -m planners``: see `planners.command`."""
+"""``python -m planners``: see `planners.cli.command`."""
 
 import sys
 
-from planners.command import main
+from planners.cli.command import main
 
 sys.exit(main())

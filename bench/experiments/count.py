@@ -10,19 +10,19 @@ from bench import resident
 from bench.counting import Load, Setup, measure, plain_throughput, throughput
 from bench.registry import benchmark
 from bench.run import Run
-from megaphone.routing import WINDOW
+from megaphone.router.routing import WINDOW
 
 MILLION = 1_000_000
 MIB = 1 << 20
 # MiB that a migration may add to its budget. What makes it up:
-#  4  F copies as much in a step before anything leaves (`megaphone.routing.PIECES`); when the transport has copied it
+#  4  F copies as much in a step before anything leaves (`routing.PIECES`); when the transport has copied it
 #     into shared memory (`dataflow.comm.arena`) the C library keeps the first copy's room (`dataflow.launch.heap`).
 #  4  The heap grows by at least so much at a time (`heap._STRIDE`).
 #  4  Room that is lost between blocks, large pages that are used in part, what Python makes of messages.
 # What does not: the budget bounds what is on its way in a step, so F's window of 64 MiB comes to bear only with a bin
 # that is larger than its budget (see `_allowed`) and with all-at-once. Bodies on their way lie in the arena of the
 # sender, at most 64 MiB, whose pages count on both sides: that is the budget, not more. The heap may keep 128 MiB of
-# what was freed, but only of what was in use at once. Pages that are kept ready for tables (`dataflow.columns.ahead`,
+# what was freed, but only of what was in use at once. Pages that are kept ready for tables (`memory.prefault`,
 # a quarter of what is given out, 64 MiB at most) were there before, where tables have 256 MiB or more; smaller ones add
 # a quarter of what arrives.
 CONSTANT = 12

@@ -9,8 +9,8 @@ from bench.counting import Load, Setup, measure, told_every
 from bench.medians import median_of, spread_of
 from bench.registry import figure
 from bench.run import Run
-from dataflow.harness import plots
-from megaphone.strategies import USUAL
+from megaphone.harness import plots
+from megaphone.migration.strategies import USUAL
 
 MILLION = 1_000_000
 ROW = 8  # bytes of state of a dense key

@@ -13,10 +13,10 @@ from typing import Any
 import dataflow
 from bench.registry import figure
 from bench.run import Run
-from dataflow.harness import plots
-from nexmark.config import Config
-from nexmark.measuring import Load, main
-from nexmark.running import Plan
+from megaphone.harness import plots
+from nexmark.events.config import Config
+from nexmark.runs.measuring import Load, main
+from nexmark.runs.running import Plan
 
 RATE = 200_000
 BINS = 1 << 12

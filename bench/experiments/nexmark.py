@@ -12,10 +12,10 @@ import dataflow
 from bench.attribution import PURPOSES, seconds_by_purpose
 from bench.registry import benchmark
 from bench.run import Run
-from dataflow.harness import plots, tables
-from nexmark.config import Config
-from nexmark.queries import NEEDS, QUERIES
-from nexmark.running import Job, Plan, Result, main
+from megaphone.harness import plots, tables
+from nexmark.events.config import Config
+from nexmark.queries.queries import NEEDS, QUERIES
+from nexmark.runs.running import Job, Plan, Result, main
 
 # Million events/s, recorded on this kind of machine (two cores): the Rust original on two threads, whose strings are
 # empty and whose auctions hardly ever close; and Bytewax on two processes, at 10,000 events/s of event time.

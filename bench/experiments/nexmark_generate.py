@@ -12,8 +12,8 @@ import numpy as np
 from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
-from nexmark.config import Config
-from nexmark.generator import COLUMNS, Events, Generator
+from nexmark.events.config import Config
+from nexmark.events.generator import COLUMNS, Events, Generator
 
 START = 10_000_000  # far enough that all ranges have their full width
 EPOCH, SLICE = 1_000, 1_000_000  # events at a time: in a millisecond of a live stream, and for throughput

@@ -10,12 +10,12 @@ from typing import Any
 import dataflow
 from bench.registry import benchmark
 from bench.run import Run
-from dataflow.harness import Outcome
-from dataflow.harness.tables import label, number, table
-from nexmark import running
-from nexmark.measuring import Load, main
-from nexmark.queries import QUERIES
-from nexmark.running import Plan, Result
+from megaphone.harness import Outcome
+from megaphone.harness.tables import label, number, table
+from nexmark.queries.queries import QUERIES
+from nexmark.runs import running
+from nexmark.runs.measuring import Load, main
+from nexmark.runs.running import Plan, Result
 
 LAG = 0.05  # seconds: a rate is not sustained if what was due by the end of a trial takes longer than that beyond it
 STEP = 2**0.5  # from one rate that is tried to the next

@@ -13,10 +13,10 @@ import dataflow
 from bench.experiments.megaphone_nexmark import SCALES
 from bench.registry import benchmark
 from bench.run import Run
-from dataflow.harness import Outcome
-from dataflow.harness.tables import duration, number, table
-from nexmark.measuring import Load, main
-from nexmark.running import Plan
+from megaphone.harness import Outcome
+from megaphone.harness.tables import duration, number, table
+from nexmark.runs.measuring import Load, main
+from nexmark.runs.running import Plan
 
 QUERIES = ("q3", "q4", "q5", "q6", "q8")  # those with a state that is worth moving
 RATE = 200_000

@@ -8,7 +8,7 @@ import trio
 import dataflow
 from bench.registry import benchmark
 from bench.run import Run
-from dataflow.harness import Outcome, Recording, Schedule, drive, plots
+from megaphone.harness import Outcome, Recording, Schedule, drive, plots
 
 
 @benchmark("open-loop", "latency of an exchange under open-loop load, two processes, 1 ms epochs; a CCDF")

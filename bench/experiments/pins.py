@@ -14,17 +14,17 @@ import numpy as np
 import megaphone
 from bench.registry import benchmark
 from bench.run import Run
+from bench.skew import sample, zipf
 from bench.timing import best_of
 from dataflow.columns import Columns
 from dataflow.columns.hashing import Owners, route_apart, route_hashed
-from dataflow.columns.keyed import FoldStore, Side
 from dataflow.columns.scatter import split
-from megaphone.apart import mark
-from megaphone.heavy import HeavyKeys
-from megaphone.keyspace import WordOverrides
-from megaphone.rows import place, place_apart
-from megaphone.tally import HeavyRows
-from planners.workloads import sample, zipf
+from dataflow.state.stores.fold_store import FoldStore, Side
+from megaphone.keys.keyspace import WordOverrides
+from megaphone.keys.pinning import mark
+from megaphone.load.heavy import HeavyKeys
+from megaphone.load.tally import HeavyRows
+from megaphone.router.rows import place, place_apart
 
 PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 

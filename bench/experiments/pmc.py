@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
-from planners.cheapest import cheapest
-from planners.matching import costs
 from planners.model import Tasks
-from planners.problem import Problem
-from planners.projected import project
-from planners.transitions import Transitions
+from planners.mtm.cheapest import cheapest
+from planners.mtm.matching import costs
+from planners.mtm.problem import Problem
+from planners.mtm.projected import project
+from planners.mtm.transitions import Transitions
 
 SEED = 14
 BUDGET = 600.0  # seconds: what the largest problem may take

@@ -11,10 +11,10 @@ import numpy as np
 
 from bench.registry import benchmark
 from bench.run import Run
+from bench.skew import fluctuate, frequencies, hashed, sample, zipf
 from bench.timing import best_of
 from planners.rebalance import Plan, llfd, min_mig, min_table, mixed, pkg
-from planners.sketch import SpaceSaving
-from planners.workloads import fluctuate, frequencies, hashed, sample, zipf
+from planners.rebalance.sketch import SpaceSaving
 
 INSTANCES = 40
 PLANNERS: dict[str, Callable[..., Plan]] = {

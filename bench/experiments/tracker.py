@@ -9,7 +9,7 @@ from bench.run import Run
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.paths import Levels, advance, identity
 from dataflow.progress.tracker import AcyclicTracker, Change, CyclicTracker, Tracker
-from dataflow.timestamp import Integers, Product
+from dataflow.time.timestamp import Integers, Product
 
 INTEGERS: Levels = (Integers(),)
 TRACKERS: tuple[type[AcyclicTracker | CyclicTracker], ...] = (AcyclicTracker, CyclicTracker)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dataflow.channels.pact import Batch, Pact
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.channels.ports import InputPort
-    from dataflow.instance import Dataflow
+    from dataflow.run.dataflow import Dataflow
 
 
 class LocalChannel:

@@ -6,19 +6,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dataflow.antichain import Antichain
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.capability import Capability, MessageCapability
 from dataflow.channels.pact import Batch, Pact
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, NoTimeFollows
-from dataflow.order import Time
+from dataflow.time.antichain import Antichain
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.instance import Dataflow
-    from dataflow.operator import Operator
+    from dataflow.build.operator import Operator
     from dataflow.progress.paths import PathSummary
-    from dataflow.timestamp import Domain
+    from dataflow.run.dataflow import Dataflow
+    from dataflow.time.timestamp import Domain
 
 
 class Channel(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns.zones import Array, plain, with_zone, zone_of
-from dataflow.durations import NANOSECONDS
+from dataflow.time.durations import NANOSECONDS
 
 _WHOLE = np.int64(np.iinfo(np.int64).min)  # the number that stands for not-a-time
 

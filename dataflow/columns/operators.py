@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dataflow.builder import Context, binary, require_callable, unary, unary_notify
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import Context, binary, require_callable, unary, unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
-from dataflow.columns.groups import Aggregates, match
-from dataflow.columns.pacts import ExchangeColumns, require_columns
+from dataflow.columns.grouping import Aggregates, match
+from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.windows import END, Windows
 from dataflow.columns.windows import windows as in_windows
-from dataflow.durations import Duration
 from dataflow.errors import ConstructionError
-from dataflow.notificator import Notificator
-from dataflow.order import Time
-from dataflow.timestamp import unit_of
+from dataflow.time.durations import Duration
+from dataflow.time.order import Time
+from dataflow.time.timestamp import unit_of
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 
 class ColumnOperators:

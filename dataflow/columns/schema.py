@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dataflow.columns.zones import checked_zone
-from dataflow.durations import NANOSECONDS
+from dataflow.time.durations import NANOSECONDS
 
 Schema: TypeAlias = Mapping[str, Any]
 """Names and numpy types; in state also (type, length) for a fixed array."""

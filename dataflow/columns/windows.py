@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dataflow.builder import unary_notify
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.notificator import Notificator
 from dataflow.channels.ports import OutputPort
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Array, Columns
-from dataflow.columns.groups import Aggregates
+from dataflow.columns.grouping import Aggregates
 from dataflow.columns.instants import counts, length_of
-from dataflow.columns.pacts import ExchangeColumns
+from dataflow.columns.pact import ExchangeColumns
 from dataflow.columns.zones import UNITS, plain, with_zone, zone_of
-from dataflow.durations import NANOSECONDS, Duration, nanoseconds
 from dataflow.errors import ConstructionError
-from dataflow.notificator import Notificator
+from dataflow.time.durations import NANOSECONDS, Duration, nanoseconds
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 END = "window_end"
 _MOST = np.iinfo(np.int64).max

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dataflow import codec
 from dataflow.columns import Columns
 from dataflow.columns.zones import Array, Zoned, checked_zone, plain, with_zone, zone_of
-from dataflow.text import show
-from dataflow.values import arrays
-from dataflow.values.refusal import Refusal
+from dataflow.comm import codec
+from dataflow.comm.text import show
+from dataflow.comm.values import arrays
+from dataflow.comm.values.refusal import Refusal
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 

@@ -20,7 +20,7 @@ from dataflow.comm.messages import AnyMessage, Data, Goodbye, Returned
 from dataflow.comm.pipes import Piece, Pipe
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import PeerLost
-from dataflow.signal import Signal
+from dataflow.run.signal import Signal
 
 _ME = -1  # senders are not part of what is sent: whoever receives it knows from whom it is
 _FRAME = 1 << 22  # messages that weigh more than this together go in several frames

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from dataflow.channels.pact import Batch
 from dataflow.comm.flow import ON_ITS_WAY
-from dataflow.order import Time
 from dataflow.progress.broadcast import ProgressBatch
+from dataflow.time.order import Time
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dataflow import codec
-from dataflow.text import show
-from dataflow.values import arrays, objects, pretenders
+from dataflow.comm import codec
+from dataflow.comm.text import show
+from dataflow.comm.values import arrays, objects, pretenders
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _NUMBERS = (np.number, np.bool_, np.datetime64, np.timedelta64)

@@ -17,10 +17,10 @@ import trio
 from dataflow.comm.link import Link
 from dataflow.comm.messages import AnyMessage, Goodbye, Returned
 from dataflow.comm.patience import LONGEST, Patience
-from dataflow.signal import Signal
+from dataflow.run.signal import Signal
 
 if TYPE_CHECKING:
-    from dataflow.worker import Worker
+    from dataflow.run.worker import Worker
 
 _AT_ONCE = 16  # answers that a reading task looks for before it lets others have their turn
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dataflow import codec
 from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
+from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
 from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.comm.frames import Frame, FrameError
@@ -35,8 +35,8 @@ from dataflow.comm.messages import (
     Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
+from dataflow.comm.text import plain, show
 from dataflow.progress.broadcast import ProgressBatch
-from dataflow.text import plain, show
 
 ALIGNMENT = 16
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]

@@ -24,13 +24,13 @@ from dataflow.comm.transport import Linked
 from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import PeerLost, TooManyWorkers
 from dataflow.execute import Main
-from dataflow.groups import unwrap
 from dataflow.launch import report
 from dataflow.launch.descent import end_with_parent
 from dataflow.launch.framing import frame
 from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
-from dataflow.worker import Worker
+from dataflow.run.exceptions import unwrap
+from dataflow.run.worker import Worker
 
 PEER = struct.Struct("<I")  # whom a socket that is handed over leads to
 
@@ -107,7 +107,7 @@ class Assignment:
     debug: bool
     limit: int
     crowded: bool  # whether there are more workers than processors on this host
-    warn_after: float | None  # see dataflow.watch
+    warn_after: float | None  # see dataflow.run.watch
     voice: Voice  # what it may say about compiling
 
 

@@ -10,9 +10,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dataflow import codec
+from dataflow.comm import codec
+from dataflow.comm.text import plain, show
 from dataflow.errors import ProtocolError
-from dataflow.text import plain, show
 
 
 @dataclass(frozen=True, slots=True)

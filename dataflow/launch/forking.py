@@ -22,7 +22,7 @@ import sys
 import time
 from typing import NoReturn
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import PEER, Assignment, Ends, Load, Neighbours, run_child

@@ -12,9 +12,9 @@ import sys
 import traceback
 from typing import Any
 
-from dataflow import codec
+from dataflow.comm import codec
+from dataflow.comm.text import show
 from dataflow.errors import WorkerFailed
-from dataflow.text import show
 
 
 class RemoteTraceback(Exception):

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
 from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.output import Output, make_output

@@ -22,7 +22,6 @@ import trio
 
 from dataflow.errors import Terminated, WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
-from dataflow.groups import unwrap
 from dataflow.launch.child import FindLinks, socket_links
 from dataflow.launch.descriptors import standard_numbers_taken
 from dataflow.launch.ending import end, finish_printing
@@ -36,7 +35,8 @@ from dataflow.launch.starting import Crew, Zygote, start
 from dataflow.launch.travel import cannot_travel
 from dataflow.launch.verdict import Event, Exited, Failed, Lost, Returned, Silent, Verdict
 from dataflow.launch.zygote import Errand
-from dataflow.signal import Signal
+from dataflow.run.exceptions import unwrap
+from dataflow.run.signal import Signal
 
 __all__ = ["Crew", "Settings", "run_processes", "supervise"]
 

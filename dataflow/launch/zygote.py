@@ -22,7 +22,7 @@ import types
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import TooManyWorkers
 from dataflow.launch import report

@@ -1,4 +1,4 @@
-"""The operators. Each is a short function on top of `dataflow.builder`; streams and scopes have them as methods.
+"""The operators. Each is a short function on top of `dataflow.build.builder`; streams and scopes have them as methods.
 
 - `rows`: record by record: map, flat_map, filter, inspect; concat, partition, branch; exchange, broadcast.
 - `timing`: delay. `keyed`: aggregate, reduce, count, join, each by key at a time.

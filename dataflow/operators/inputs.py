@@ -6,21 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from dataflow.builder import Context, OperatorBuilder
-from dataflow.capability import Capability
+from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.capability import Capability
+from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
-from dataflow.operator import Step
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from dataflow.scope import Scope
-    from dataflow.stream import Stream
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
 
     R = TypeVar("R", default=Any)  # a handle without a parameter takes anything
 else:

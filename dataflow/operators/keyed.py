@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from dataflow.builder import Context, binary, require_callable, unary_notify
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import Context, binary, require_callable, unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Exchange, Pact, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.notificator import Notificator
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 
 def _gather(

@@ -10,16 +10,16 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dataflow.builder import Context, OperatorBuilder
+from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
-from dataflow.operator import Step
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
 from dataflow.progress.paths import leave as leave_path
 
 if TYPE_CHECKING:
-    from dataflow.scope import Scope
-    from dataflow.stream import Stream
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
 
 
 def _pass_on(context: Context) -> Step:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dataflow.antichain import Antichain
 from dataflow.errors import ConstructionError
-from dataflow.order import Time
-from dataflow.signal import Signal
+from dataflow.run.signal import Signal
+from dataflow.time.antichain import Antichain
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 import trio
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import trio
 
-from dataflow import codec
-from dataflow.builder import Context, OperatorBuilder, require_callable, unary
-from dataflow.capability import Capability
+from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.build.capability import Capability
+from dataflow.build.operator import Step
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
+from dataflow.comm import codec
 from dataflow.errors import ConstructionError, DataflowError
-from dataflow.operator import Step
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.scope import Scope
-    from dataflow.stream import Stream
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dataflow.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.build.operator import Step
 from dataflow.channels.pact import Broadcast, Exchange, Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.operator import Step
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.scope import Scope
-    from dataflow.stream import Stream
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
 
 
 def _batches(stream: Stream[Any], name: str, function: Callable[[Any], Any], pact: Pact | None = None) -> Stream[Any]:

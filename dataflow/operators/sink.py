@@ -7,16 +7,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dataflow.builder import Context, unary
-from dataflow.capability import Capability
+from dataflow.build.builder import Context, unary
+from dataflow.build.capability import Capability
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
-from dataflow.order import Time
-from dataflow.signal import Signal
+from dataflow.run.signal import Signal
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 
 def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:

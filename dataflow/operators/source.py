@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from dataflow.builder import Context, OperatorBuilder
-from dataflow.capability import Capability
+from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.capability import Capability
+from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
-from dataflow.durations import Duration, seconds
 from dataflow.errors import ConstructionError, TimeError
-from dataflow.operator import Step
 from dataflow.operators.inputs import to_batch
-from dataflow.operators.outstanding import Outstanding
-from dataflow.order import Time
-from dataflow.timestamp import Checked, Integers
+from dataflow.run.outstanding import Outstanding
+from dataflow.time.durations import Duration, seconds
+from dataflow.time.order import Time
+from dataflow.time.timestamp import Checked, Integers
 
 if TYPE_CHECKING:
-    from dataflow.scope import Scope
-    from dataflow.stream import Stream
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
 
 
 _ROWS = 1 << 16  # of a frame that is sent at each time, unless told

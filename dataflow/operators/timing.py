@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dataflow.builder import require_callable, unary_notify
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import require_callable, unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.notificator import Notificator
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
-from dataflow.notificator import Notificator
-from dataflow.order import Time
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.stream import Stream
+    from dataflow.build.stream import Stream
 
 
 def delay(stream: Stream[Any], later: Callable[[Time, Any], Time], name: str = "delay") -> Stream[Any]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from dataflow.errors import ConstructionError
 from dataflow.progress.paths import Levels, PathSummary
-from dataflow.timestamp import Integers
+from dataflow.time.timestamp import Integers
 
 
 @dataclass(frozen=True, slots=True)

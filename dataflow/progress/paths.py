@@ -6,7 +6,7 @@ domain, and what was entered on the way starts afresh. So every path, however lo
 
     kept: one summary for each of the outer levels that survive       fresh: the times of the levels entered since
 
->>> from dataflow.timestamp import Integers
+>>> from dataflow.time.timestamp import Integers
 >>> ints = Integers()
 >>> once_round = enter((ints,), ints).followed_by(advance((ints, ints), (0, 1)))
 >>> once_round.results_in(7)
@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dataflow.order import Time
-from dataflow.timestamp import Domain
+from dataflow.time.order import Time
+from dataflow.time.timestamp import Domain
 
 Levels = tuple[Domain, ...]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from dataflow.order import Time
 from dataflow.progress.graph import Graph, Location
 from dataflow.progress.paths import PathSummary, identity
+from dataflow.time.order import Time
 
 
 def path_summaries(graph: Graph, start: Location) -> dict[Location, list[PathSummary]]:
@@ -45,7 +45,7 @@ def _insert(summaries: list[PathSummary], new: PathSummary) -> bool:
 
 def could_result_in(graph: Graph, start: Location, time: Time, end: Location, later: Time) -> bool:
     """Whether a pointstamp (start, time) could lead to one at (end, later)."""
-    from dataflow.order import less_equal
+    from dataflow.time.order import less_equal
 
     outcomes = (summary.results_in(time) for summary in path_summaries(graph, start).get(end, ()))
     return any(outcome is not None and less_equal(outcome, later) for outcome in outcomes)

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from math import inf
 
-from dataflow.antichain import Antichain, MutableAntichain, TotalAntichain
-from dataflow.order import Time
 from dataflow.progress.graph import Graph, Source
 from dataflow.progress.paths import Levels, join, split
-from dataflow.timestamp import Domain, Product
+from dataflow.time.antichain import Antichain, MutableAntichain, TotalAntichain
+from dataflow.time.order import Time
+from dataflow.time.timestamp import Domain, Product
 
 Pointstamp = tuple[int, Time]  # (index of a location, time)
 Change = tuple[Pointstamp, int]
@@ -211,7 +211,7 @@ class CyclicTracker(Tracker):
     time) is known when it is processed, and a time that only supported itself disappears.
 
     Cost of a batch: for each (location, time) whose count of implications changes, O(log of the worklist), one update
-    of an antichain (see `dataflow.antichain`: O(log) for total orders), and O(out-degree) if that changes its
+    of an antichain (see `dataflow.time.antichain`: O(log) for total orders), and O(out-degree) if that changes its
     frontier.
     """
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dataflow.comm.text import show
 from dataflow.errors import ProtocolError
-from dataflow.order import Time
 from dataflow.progress.graph import Graph
 from dataflow.progress.tracker import Change
-from dataflow.text import show
-from dataflow.timestamp import Domain, Product
+from dataflow.time.order import Time
+from dataflow.time.timestamp import Domain, Product
 
 _USUAL = 1 << 63  # integer times below this need no second look
 

@@ -12,11 +12,11 @@ from typing import Generic, Protocol, TypeVar
 
 from sortedcontainers import SortedDict
 
-from dataflow.builder import Context
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build.builder import Context
+from dataflow.build.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.order import Time
 from dataflow.state.store import B, Store
+from dataflow.time.order import Time
 
 _FEW = 1 << 13  # records of several times that are put together: more would not make a time's own costs any smaller
 _NEVER = (1 << 63) - 1  # after every time to which records are post-dated together

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
-from dataflow.order import Time
 from dataflow.state.pieces import Piece
+from dataflow.time.order import Time
 
 B = TypeVar("B", bound=Sized)
 Numbers: TypeAlias = NDArray[np.int64]

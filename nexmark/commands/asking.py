@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dataflow.harness.provenance import check_writable
 from megaphone import ControlError, read_control
+from megaphone.harness.provenance import check_writable
 from nexmark.commands.options import Misuse, seconds, whole
-from nexmark.config import SECOND
-from nexmark.hottest import PANES
-from nexmark.queries import QUERIES, Options
-from nexmark.running import VARIANTS
+from nexmark.events.config import SECOND
+from nexmark.queries.hot_auctions import PANES
+from nexmark.queries.queries import QUERIES, Options
+from nexmark.runs.running import VARIANTS
 
 _WINDOWS = {  # by query: what its windows are called in `Options`
     "q5": {"window": "q5_window", "slide": "q5_slide"},

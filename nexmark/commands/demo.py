@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import dataflow
-from dataflow.harness import Provenance, figures_of, plots, write_document, write_report
+from megaphone.harness import Provenance, figures_of, plots, write_document, write_report
 from nexmark.commands.latency import check_epoch, check_events, document_of, state_statement
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, number, seconds, whole
-from nexmark.config import Config
-from nexmark.measuring import Load, main
-from nexmark.running import Plan
+from nexmark.events.config import Config
+from nexmark.runs.measuring import Load, main
+from nexmark.runs.running import Plan
 
 DESCRIPTION = """\
 NEXMark Q8 (new users who sell) on two worker processes, with a state of more than a million keys, under steady load.

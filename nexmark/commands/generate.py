@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from dataflow.harness.progress import Progress
-from nexmark import files
+from megaphone.harness.progress import Progress
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_options, config_of, whole
-from nexmark.generator import Generator
+from nexmark.events import files
+from nexmark.events.generator import Generator
 
 DESCRIPTION = """\
 Write the first N events of a stream to DIR/person.parquet, DIR/auction.parquet and DIR/bid.parquet.

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import dataflow
-from dataflow.harness import Outcome, Provenance, figures_of, write_document, write_report
+from megaphone.harness import Outcome, Provenance, figures_of, write_document, write_report
 from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
-from nexmark.measuring import STRATEGIES, Load, Seen, main
-from nexmark.running import Plan
+from nexmark.runs.measuring import STRATEGIES, Load, Seen, main
+from nexmark.runs.running import Plan
 
 DESCRIPTION = """\
 Put a query under load at a fixed rate, and measure how long events take. The load is open loop: every event is due at
@@ -228,7 +228,7 @@ def _write(
 ) -> None:
     title = title_of(load)
     if options.plot is not None:
-        from dataflow.harness import plots
+        from megaphone.harness import plots
 
         figure = figures_of(outcome, title, provenance.summary())["timeline"]
         print(f"drawn: {plots.save(figure, options.plot)}")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection
 from typing import Any
 
-from nexmark.config import SECOND, Config
+from nexmark.events.config import SECOND, Config
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

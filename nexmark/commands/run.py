@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import dataflow
-from dataflow.harness.provenance import Provenance, write_document
-from dataflow.harness.tables import number as readable
-from nexmark import files
+from megaphone.harness.provenance import Provenance, write_document
+from megaphone.harness.tables import number as readable
+from nexmark.answers.results import put_together
 from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, asked_events, config_of, whole
-from nexmark.queries import NEEDS
-from nexmark.results import put_together
-from nexmark.running import BATCH, FEW_READ, Plan, Result, main
-from nexmark.sources import with_dates
+from nexmark.events import files
+from nexmark.queries.queries import NEEDS
+from nexmark.runs.running import BATCH, FEW_READ, Plan, Result, main
+from nexmark.runs.sources import with_dates
 
 DESCRIPTION = """\
 Process a finite stream of events as fast as it goes, and say how fast that was: from the first record in to the last

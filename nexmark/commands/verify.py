@@ -11,13 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import dataflow
-from nexmark import files, oracle
+from nexmark.answers import oracle
+from nexmark.answers.verifying import Difference, Rows, asked_of_spark, random_updates
 from nexmark.commands.asking import add_query, add_workers, check_workers, windows_of
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_options, config_of, whole
-from nexmark.generator import Generator
-from nexmark.rows import rows
-from nexmark.running import Plan, main
-from nexmark.verifying import Difference, Rows, asked_of_spark, random_updates
+from nexmark.events import files
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
+from nexmark.runs.running import Plan, main
 
 DESCRIPTION = """\
 Answer a query over the same events three ways, and compare the rows: with native operators, with migratable ones
@@ -31,7 +32,7 @@ examples:
   python -m nexmark verify q4 --events 20,000 --group 100 --workers 4 --migrations 200 --seed 7
         out of order, and more is moved
   python -m nexmark verify q8 --events 5,000 --against oracle
-        without Spark: against the plain program in nexmark/oracle.py, which is slow
+        without Spark: against the plain program in nexmark/answers/oracle.py, which is slow
 
 exit codes: 0 the rows are the same, 1 they differ, 2 makes no sense and nothing was run, 130 interrupted
 """

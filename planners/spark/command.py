@@ -11,12 +11,12 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from planners.errors import BadRequest, PlannerError
-from planners.grids import coarse
 from planners.model import Tasks
-from planners.problem import Problem
+from planners.mtm.grids import coarse
+from planners.mtm.problem import Problem
+from planners.mtm.transitions import Transitions
 from planners.spark import enumeration, history, iteration, logs, output, session
 from planners.spark.folder import Folder
-from planners.transitions import Transitions
 
 OK, REFUSED = 0, 2
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from planners.problem import Problem
+from planners.mtm.problem import Problem
+from planners.mtm.table_files import arrow
 from planners.spark.session import quietly
-from planners.table_files import arrow
 
 SCHEMA = "nodes int, rank long, cuts array<smallint>"
 CHUNK = 65_536  # rows that an executor makes at a time

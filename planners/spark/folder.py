@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from planners.errors import BadRequest
-from planners.table_files import END, Seal, footer_start, seal
+from planners.mtm.table_files import END, Seal, footer_start, seal
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from planners.errors import BadRequest
-from planners.transitions import Transitions, from_counts
+from planners.mtm.transitions import Transitions, from_counts
 
 
 def transitions(history: DataFrame, staying: bool = False) -> Transitions:

@@ -2,7 +2,7 @@
 
 A sweep needs the costs of all partitionings, eight bytes each, and makes new ones for some. So the costs are sent to
 every task; the partitionings themselves are not sent, since every task can make those it needs. What the sweep chose
-comes together in one task, which settles the costs of choosing so for ever (see `planners.policy`) and writes them as
+comes together in one task, which settles the costs of choosing so for ever (see `mtm.policy`) and writes them as
 the checkpoint from which the next sweep, or a later run, goes on. The driver learns, for each node count, the least and
 the greatest change: that gives the bound on the error.
 """
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
-from planners.policy import Policy
-from planners.problem import Problem
-from planners.projected import Correction, Sweep, close_enough, settled
+from planners.mtm.policy import Policy
+from planners.mtm.problem import Problem
+from planners.mtm.projected import Correction, Sweep, close_enough, settled
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
 

@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from planners.problem import Problem
-from planners.projected import Correction
+from planners.mtm.problem import Problem
+from planners.mtm.projected import Correction
+from planners.mtm.table_files import arrow
+from planners.mtm.tables import parameters_of
 from planners.spark.folder import Folder
 from planners.spark.iteration import Solution
 from planners.spark.session import quietly
-from planners.table_files import arrow
-from planners.tables import parameters_of
 
 SCHEMA = "nodes int, cuts array<smallint>, cost double"
 PARQUET = ".parquet"

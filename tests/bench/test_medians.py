@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.medians import median_of, spread_of
-from dataflow.harness.histogram import Histogram
+from megaphone.harness.histogram import Histogram
 
 
 def histogram(values: list[int]) -> Histogram:

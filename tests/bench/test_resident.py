@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bench.resident import Footprint, tables
-from dataflow.columns.table import DenseTable
+from dataflow.state.tables.table import DenseTable
 
 MIB = 1 << 20
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.run import Result, Run
-from dataflow.harness import plots
+from megaphone.harness import plots
 
 
 def test_results_bear_the_name_of_their_experiment() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dataflow.columns.fold import Fold, fold
-from dataflow.columns.table import Dense
+from dataflow.state.folds.fold import Fold, fold
+from dataflow.state.tables.table import Dense
 
 FACTOR = 3
 INFINITY = float("inf")

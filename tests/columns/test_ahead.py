@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataflow.columns import ahead, kernels
-from dataflow.columns.segments import Segments
-from dataflow.columns.table import HashTable
+from dataflow.state.memory import prefault as ahead
+from dataflow.state.memory.segments import Segments
+from dataflow.state.tables import kernels
+from dataflow.state.tables.table import HashTable
 
 MIB = 1 << 20
 

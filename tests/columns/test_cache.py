@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from dataflow.columns.compiling import Module
-from dataflow.columns.fold import FoldError
-from dataflow.columns.loop import head, loop
 from dataflow.compiled.place import open_place
+from dataflow.state.folds.compiling import Module
+from dataflow.state.folds.fold import FoldError
+from dataflow.state.folds.loop import head, loop
 
 PROGRAM = """
 import json, sys
 from dataflow.columns import Columns
-from dataflow.columns.keyed import FoldStore, Side
+from dataflow.state.stores.fold_store import FoldStore, Side
 from users import add
 if len(sys.argv) > 1:  # two at once: wait for the other
     print("ready", flush=True); sys.stdin.readline()
@@ -34,7 +34,7 @@ stats = operator._drivers[0]._drive.stats
 print(json.dumps([sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), operator.table.read().rows()]))
 """
 USERS = """
-from dataflow.columns.fold import fold
+from dataflow.state.folds.fold import fold
 import settings
 STEP = 100
 def helper(x):

@@ -17,18 +17,19 @@ import pytest
 
 import dataflow
 import megaphone
-from dataflow import codec
-from dataflow.columns import Columns, stateful
-from dataflow.columns.fold import fold
+from dataflow.columns import Columns
 from dataflow.columns.instants import words
-from dataflow.columns.joining import JoinStore, Pool
-from dataflow.columns.keyed import FoldStore, Side
-from dataflow.columns.pacts import ExchangeColumns, key_words
+from dataflow.columns.pact import ExchangeColumns, key_words
 from dataflow.columns.zones import Zoned, plain, with_zone, zone_of
+from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
-from dataflow.durations import moment, nanoseconds, seconds
 from dataflow.errors import ConstructionError, TimeError
+from dataflow.state import native as stateful
+from dataflow.state.folds.fold import fold
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.join_store import JoinStore, Pool
 from dataflow.testing import simulate
+from dataflow.time.durations import moment, nanoseconds, seconds
 
 UNITS = ["s", "ms", "us", "ns"]
 START = 1_700_000_000

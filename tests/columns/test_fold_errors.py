@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dataflow.columns.fold import FoldError, fold
-from dataflow.columns.keyed import FoldStore, Side
-from dataflow.columns.table import Dense
 from dataflow.errors import ConstructionError
+from dataflow.state.folds.fold import FoldError, fold
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.tables.table import Dense
 from tests.columns.folds import TWO, crossing, gather, several, split
 
 N = {"n": "i8"}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dataflow.columns import Columns
-from dataflow.columns.fold import fold
-from dataflow.columns.keyed import FoldStore, Side
+from dataflow.state.folds.fold import fold
+from dataflow.state.stores.fold_store import FoldStore, Side
 from tests.columns.folds import CASES, Case, counting
 from tests.engine.harness import notes
 

@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from dataflow.columns import table as table_module
-from dataflow.columns.leaders import Leaders
-from dataflow.columns.single import put_row, take_row
-from dataflow.columns.table import Dense, Table, make_table
+from dataflow.state.tables import table as table_module
+from dataflow.state.tables.leaders import Leaders
+from dataflow.state.tables.one_key import put_row, take_row
+from dataflow.state.tables.table import Dense, Table, make_table
 from tests.columns.test_tables import keys_of, move
 
 STATE = {"flag": "i4", "n": "i8", "x": "f8"}

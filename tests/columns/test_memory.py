@@ -13,8 +13,8 @@ import pytest
 
 PROGRAM = """
 import json, numpy as np
-from dataflow.columns.pending import Pending
-from dataflow.columns.table import HashTable, DenseTable
+from dataflow.state.tables.pending import Pending
+from dataflow.state.tables.table import HashTable, DenseTable
 def resident():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) >> 10
 HashTable(2, {"n": "i8"}).rows(np.arange(5, dtype=np.uint64))  # whatever is imported first is not counted

@@ -14,8 +14,8 @@ import pytest
 
 import dataflow
 from dataflow.columns import Columns
-from dataflow.columns.groups import Aggregates, match
-from dataflow.columns.pacts import ExchangeColumns
+from dataflow.columns.grouping import Aggregates, match
+from dataflow.columns.pact import ExchangeColumns
 from dataflow.errors import ConstructionError
 from tests.columns.running import Epochs, row, run
 

@@ -14,11 +14,11 @@ import dataflow
 from dataflow.columns import Columns
 from dataflow.columns.checked import add, fits, multiply, subtract
 from dataflow.columns.conversions import as_kind
-from dataflow.columns.fold import fold
-from dataflow.columns.groups import Aggregates
-from dataflow.columns.joining import JoinStore
-from dataflow.columns.keyed import FoldStore, Side
-from dataflow.columns.table import Dense
+from dataflow.columns.grouping import Aggregates
+from dataflow.state.folds.fold import fold
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.tables.table import Dense
 from dataflow.testing import simulate
 from tests.columns.running import row, run
 
@@ -261,7 +261,7 @@ def test_checked_arithmetic_is_exact() -> None:
 
 
 def test_post_dated_values_that_would_change_are_refused() -> None:
-    from dataflow.columns import stateful
+    from dataflow.state import native as stateful
 
     def outcome(**given: Any) -> None:
         def later(time: int, batch: Columns, state: Any, notificator: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns.pending import Pending
-from dataflow.columns.table import HashTable
+from dataflow.state.tables.pending import Pending
+from dataflow.state.tables.table import HashTable
 
 KINDS = {"n": np.dtype(np.int64), "x": np.dtype(np.float64), "u": np.dtype(np.uint64)}
 Record = tuple[int, int, int, float, int]  # time, key, values

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns import Columns, kernels, stateful
-from dataflow.columns.fold import fold
-from dataflow.columns.joining import JoinStore
-from dataflow.columns.pacts import key_words
-from dataflow.columns.table import Dense
+from dataflow.columns import Columns
+from dataflow.columns.pact import key_words
 from dataflow.errors import ConstructionError
+from dataflow.state import native as stateful
+from dataflow.state.folds.fold import fold
+from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.tables import kernels
+from dataflow.state.tables.table import Dense
 from tests.columns.running import Epochs, row, run
 from tests.engine.harness import notes
 from tests.megaphone.column_cases import PENDING, STATE, add, add_to_known, come_back  # compiled already

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns import kernels, warm
-from dataflow.columns import table as table_module
-from dataflow.columns.driver import Driver
-from dataflow.columns.fold import fold
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
-from dataflow.columns.segments import RESERVED, OutOfMemory, Segments
-from dataflow.columns.table import Dense, DenseTable, HashTable, Table, make_table
+from dataflow.state.folds.driver import Driver
+from dataflow.state.folds.fold import fold
+from dataflow.state.memory import reuse as warm
+from dataflow.state.memory.segments import RESERVED, OutOfMemory, Segments
+from dataflow.state.tables import kernels
+from dataflow.state.tables import table as table_module
+from dataflow.state.tables.table import Dense, DenseTable, HashTable, Table, make_table
 from tests.columns.mapped import resident_of
 
 AWKWARD = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 0x9E3779B97F4A7C15, 2**64 - 0x9E3779B97F4A7C15]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dataflow.columns import Columns
-from dataflow.columns.fold import Fold, fold
-from dataflow.columns.keyed import FoldStore, Side
-from dataflow.columns.pending import Pending
+from dataflow.state.folds.fold import Fold, fold
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.tables.pending import Pending
 from tests.columns.test_pending import KINDS, words_of
 from tests.engine.harness import notes
 

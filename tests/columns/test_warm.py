@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.columns import kernels, warm
 from dataflow.columns.batch import Array
-from dataflow.columns.segments import Segments
-from dataflow.columns.table import Dense, DenseTable, Table, make_table
-from dataflow.columns.warm import Place, Warm
+from dataflow.state.memory import reuse as warm
+from dataflow.state.memory.reuse import Place, Warm
+from dataflow.state.memory.segments import Segments
+from dataflow.state.tables import kernels
+from dataflow.state.tables.table import Dense, DenseTable, Table, make_table
 from tests.columns.mapped import resident_of
 
 

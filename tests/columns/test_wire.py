@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
 from dataflow.comm.frames import Frame, FrameError
 from dataflow.comm.messages import Data

@@ -28,9 +28,9 @@ from dataflow.comm.link import Link, Shared
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
 from dataflow.comm.wire import encode_messages
-from dataflow.groups import leaves
 from dataflow.lowlevel import ToWorker
-from dataflow.worker import Worker
+from dataflow.run.exceptions import leaves
+from dataflow.run.worker import Worker
 from tests.comm import fuzz
 from tests.progress.pairs import Pair
 

@@ -10,7 +10,7 @@ from random import Random
 import msgpack
 import pytest
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.comm.frames import MAGIC, PREFIX_SIZE, Frame, FrameDecoder, FrameEncoder, FrameError, Limits
 from dataflow.comm.wire import decode_messages
 from tests.comm.rig import garbled

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow import codec
 from dataflow.columns import Columns
+from dataflow.comm import codec
 from dataflow.comm.flow import Flow
 from dataflow.comm.held import Held
 from dataflow.comm.messages import Data, Hello, Progress

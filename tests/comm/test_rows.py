@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.comm.rows import decode_rows, encode_rows
 from tests.comm.values import Access, Bid, Checked, Color, Empty, Frozen, Kind, Level, Pair, Planet, same
 

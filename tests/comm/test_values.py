@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataflow
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.state.stores.portions import Address, Arriving, depart
 from tests.comm.alike import alike

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow.codec import decode, encode
+from dataflow.comm.codec import decode, encode
 from tests.engine.harness import repeatable
 
 keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
@@ -102,7 +102,7 @@ def test_an_extension_with_the_wrong_content_is_a_value_or_a_value_error(code: i
 
 
 ROUND_TRIP = """
-from dataflow.codec import decode, encode
+from dataflow.comm.codec import decode, encode
 value = ()
 for _ in range({depth}):
     value = (value,)

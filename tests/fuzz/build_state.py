@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import megaphone
-from dataflow.columns import Columns, stateful
+from dataflow.columns import Columns
+from dataflow.state import native as stateful
 from tests.fuzz import folds
 from tests.fuzz.description import PRIME, Control, Node, Record
 from tests.fuzz.functions import paired, when_back

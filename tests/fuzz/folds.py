@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns import Columns
-from dataflow.columns.fold import Fold, fold
-from dataflow.columns.pacts import key_words
+from dataflow.columns.pact import key_words
+from dataflow.state.folds.fold import Fold, fold
 
 STATE = {"total": "i8", "before": "i8", "at": "i8", "over": "b1"}
 OUTPUT = {"k": "i8", "v": "i8"}

@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow import notificator
-from dataflow.capability import Capability, MessageCapability
+from dataflow.build import notificator
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.stream import Stream
 from dataflow.channels.pact import Exchange
-from dataflow.columns import groups, heaps, joining, pacts
+from dataflow.columns import grouping as groups
+from dataflow.columns import pact as pacts
 from dataflow.columns.batch import Columns
-from dataflow.columns.keyed import FoldStore
-from dataflow.columns.pending import Pending
-from dataflow.columns.table import HashTable
 from dataflow.columns.windows import Windows
 from dataflow.operators import keyed, loops, replay, rows, timing
 from dataflow.progress import broadcast
+from dataflow.state.stores import join_store as joining
+from dataflow.state.stores.fold_store import FoldStore
 from dataflow.state.stores.row_bins import RowBins
-from dataflow.stream import Stream
-from megaphone.configuration import Configurations
+from dataflow.state.tables import heaps
+from dataflow.state.tables.pending import Pending
+from dataflow.state.tables.table import HashTable
+from megaphone.control.configuration import Configurations
 from tests.fuzz.description import Program
 
 Patch = pytest.MonkeyPatch

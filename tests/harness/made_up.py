@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from dataflow.harness import Schedule
-from dataflow.harness.recording import Recording
+from megaphone.harness import Schedule
+from megaphone.harness.recording import Recording
 
 STALLS = {"all-at-once": 600_000_000, "fluid": 8_000_000, "batched": 40_000_000}  # ns
 

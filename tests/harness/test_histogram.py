@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow.codec import decode, encode
-from dataflow.harness import Histogram
-from dataflow.harness.histogram import bucket_of, edges_of
+from dataflow.comm.codec import decode, encode
+from megaphone.harness import Histogram
+from megaphone.harness.histogram import bucket_of, edges_of
 from tests.engine.harness import repeatable
 
 QUANTILES = [0, 0.001, 0.07, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1]

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dataflow.harness import Histogram, Schedule
-from dataflow.harness.lateness import charge, charge_epochs
+from megaphone.harness import Histogram, Schedule
+from megaphone.harness.lateness import charge, charge_epochs
 
 
 def random_case(seed: int) -> tuple[Schedule, int, int, list[int]]:

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from dataflow.harness import Live, Schedule, Snapshot
-from dataflow.harness.live import bar, view
-from dataflow.harness.recent import Recent
+from megaphone.harness import Live, Schedule, Snapshot
+from megaphone.harness.live import bar, view
+from megaphone.harness.recent import Recent
 
 NOW = Snapshot(
     seconds=3.0,

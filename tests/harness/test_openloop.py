@@ -11,10 +11,10 @@ import pytest
 import trio
 
 import dataflow
-from dataflow.codec import decode, encode
-from dataflow.harness import Episodes, OpenLoop, Outcome, Recording, Schedule, Snapshot, drive, openloop
-from dataflow.harness.recording import completions
+from dataflow.comm.codec import decode, encode
 from dataflow.testing import simulate
+from megaphone.harness import Episodes, OpenLoop, Outcome, Recording, Schedule, Snapshot, drive, openloop
+from megaphone.harness.recording import completions
 
 MS = 1_000_000
 

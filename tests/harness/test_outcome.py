@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from dataflow.codec import decode, encode
-from dataflow.harness import Histogram, Outcome, Schedule, Timeline
-from dataflow.harness.episodes import Episode, Episodes, merged
-from dataflow.harness.outcome import PHASES
-from dataflow.harness.recording import Recording
+from dataflow.comm.codec import decode, encode
+from megaphone.harness import Histogram, Outcome, Schedule, Timeline
+from megaphone.harness.episodes import Episode, Episodes, merged
+from megaphone.harness.outcome import PHASES
+from megaphone.harness.recording import Recording
 
 S = 10**9
 

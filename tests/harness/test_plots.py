@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataflow.harness import Histogram, Outcome, Provenance, plots, write_document, write_report
-from dataflow.harness.plots.style import PlotsNotInstalled
+from megaphone.harness import Histogram, Outcome, Provenance, plots, write_document, write_report
+from megaphone.harness.plots.style import PlotsNotInstalled
 from tests.harness.made_up import recordings
 
 
@@ -157,5 +157,5 @@ def test_without_matplotlib_it_says_what_to_install(outcome: Outcome, monkeypatc
 
 
 def test_matplotlib_is_not_imported_before_a_plot_is_drawn() -> None:
-    code = "import sys, dataflow.harness, dataflow.harness.plots; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, megaphone.harness, megaphone.harness.plots; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

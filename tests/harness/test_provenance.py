@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dataflow.harness import machine
-from dataflow.harness.revision import current_revision
+from megaphone.harness import machine
+from megaphone.harness.revision import current_revision
 
 
 def git(directory: Path, *arguments: str) -> str:

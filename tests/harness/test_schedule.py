@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow.harness import Schedule
+from megaphone.harness import Schedule
 from tests.engine.harness import repeatable
 
 RATES = st.one_of(st.integers(1, 20_000), st.integers(1, 20_000_000).map(lambda n: Fraction(n, 1000)))

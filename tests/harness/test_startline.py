@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dataflow
-from dataflow.clock import Clock
-from dataflow.harness.startline import agree_on_start, clock_offset
+from dataflow.run.clock import Clock
 from dataflow.testing import simulate
+from megaphone.harness.startline import agree_on_start, clock_offset
 
 
 class Ahead(Clock):

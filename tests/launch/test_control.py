@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from dataflow import codec
+from dataflow.comm import codec
 from dataflow.comm.frames import FrameEncoder
 from dataflow.comm.handshake import Keys
 from dataflow.comm.pipes import SocketPipe

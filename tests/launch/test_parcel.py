@@ -193,7 +193,7 @@ def test_much_that_is_not_an_array() -> None:
 
 def test_names_that_lead_to_what_is_no_function() -> None:
     # A compiled function of a module is that module's own on the other side: with what is cached for it.
-    from nexmark import kernels
+    from nexmark.events import kernels
 
     async def main(worker: dataflow.Worker, functions: dict[str, object]) -> bool:
         return all(getattr(kernels, name) is function for name, function in functions.items())

@@ -15,7 +15,7 @@ from typing import Any
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 
 Inputs = dict[tuple[int, int], list[Any]]  # (worker, time): records, or updates
 END = 1 << 30  # a time after all others

@@ -17,8 +17,8 @@ import numpy as np
 import dataflow
 import megaphone
 from dataflow.columns import Columns
-from dataflow.columns.fold import Fold
-from dataflow.columns.pacts import key_words
+from dataflow.columns.pact import key_words
+from dataflow.state.folds.fold import Fold
 from dataflow.testing import simulate
 from tests.megaphone.cases import Inputs, check_places, place, random_updates
 

@@ -22,7 +22,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> list[Piece]:
         return add(self, piece)
 
     monkeypatch.setattr(Arriving, "add", note)
-    monkeypatch.setattr("megaphone.routing.PIECE", 1)
-    monkeypatch.setattr("megaphone.routing.PIECES", 16)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", 1)
+    monkeypatch.setattr("megaphone.router.routing.PIECES", 16)
     monkeypatch.setattr("dataflow.state.stores.portions._FIRST", 1)
     return arrived

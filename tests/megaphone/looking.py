@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from megaphone.routing import Router
+from megaphone.router.routing import Router
 
 
 def operator_named(scope: Any, name: str) -> Any:

@@ -56,9 +56,9 @@ def test_the_oracle_and_the_cases_have_something_in_them() -> None:
 @pytest.mark.parametrize(
     ("target", "how"),
     [
-        ("megaphone.configuration.Configurations.at", lambda self, time: self.latest),
-        ("dataflow.columns.keyed.FoldStore.parts", property(lambda self: [self.table])),
-        ("megaphone.apart.PinningStore.put", lambda self, piece: None),
+        ("megaphone.control.configuration.Configurations.at", lambda self, time: self.latest),
+        ("dataflow.state.stores.fold_store.FoldStore.parts", property(lambda self: [self.table])),
+        ("megaphone.keys.pinning.PinningStore.put", lambda self, piece: None),
     ],
     ids=["routes by the latest configuration", "leaves pending records behind", "loses what arrives"],
 )

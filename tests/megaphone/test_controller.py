@@ -10,7 +10,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.strategies import Strategy
+from megaphone.migration.strategies import Strategy
 
 BINS = 16
 

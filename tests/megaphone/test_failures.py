@@ -14,7 +14,7 @@ from dataflow.state.store import UnmovableState
 from dataflow.state.stores.portions import Address
 from dataflow.state.stores.row_bins import RowBins
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 from tests.engine.harness import notes
 from tests.launch.arena import Arena
 from tests.launch.test_ends import require_one_message
@@ -173,9 +173,9 @@ def test_a_record_that_cannot_move_fails_the_run_and_names_the_operator() -> Non
 # ------------------------------------------------------------------------------- a worker that dies in mid-migration
 
 PROGRAM = """
-    import numpy as np, megaphone, megaphone.routing, megaphone.state
+    import numpy as np, megaphone, megaphone.router.routing, megaphone.host.host
     victim, moment, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    megaphone.routing.PIECE, megaphone.routing.PIECES = 8, 64
+    megaphone.router.routing.PIECE, megaphone.router.routing.PIECES = 8, 64
 
     def die():
         print("dying in mid-migration", flush=True)
@@ -183,7 +183,7 @@ PROGRAM = """
 
     def patch(worker):
         if moment == "sending":                     # some of the state is on its way, and some is not
-            send, calls = megaphone.routing.Router._send_pieces, []
+            send, calls = megaphone.router.routing.Router._send_pieces, []
 
             def dying(self, capability):
                 calls.append(1)
@@ -191,9 +191,9 @@ PROGRAM = """
                     die()
                 return send(self, capability)
 
-            megaphone.routing.Router._send_pieces = dying
+            megaphone.router.routing.Router._send_pieces = dying
         else:                                       # some has arrived
-            host = megaphone.state.S
+            host = megaphone.host.host.S
             install, calls = host._install_arrivals, []
 
             def dying(self):

@@ -14,7 +14,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 from tests.megaphone.looking import frontier, quiet, router_of
 
 BINS = 64

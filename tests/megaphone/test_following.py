@@ -20,8 +20,8 @@ import dataflow
 import megaphone
 from dataflow.errors import InputClosed, TimeError
 from dataflow.testing import simulate
-from megaphone import tailing
-from megaphone.following import follow
+from megaphone.control import tailing
+from megaphone.control.files import follow
 from tests.engine.harness import failsafe
 
 
@@ -333,7 +333,7 @@ def test_what_is_neither_a_file_nor_a_pipe(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("megaphone.following.LONGEST", 1_000)
+    monkeypatch.setattr("megaphone.control.files.LONGEST", 1_000)
     path = tmp_path / "wishes"
     path.write_text("7" * 300_000 + "\n" + line(1) + "\n")
     control: Any = Control()

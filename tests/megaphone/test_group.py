@@ -14,8 +14,8 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.statistics import UNKNOWN, Load, Statistics
-from megaphone.strategies import Strategy, all_at_once, batched
+from megaphone.load.statistics import UNKNOWN, Load, Statistics
+from megaphone.migration.strategies import Strategy, all_at_once, batched
 
 BINS, TIMES = 8, 40
 
@@ -102,7 +102,7 @@ def test_before_anybody_has_told_sizes_bins_go_one_by_one(asked: int | None) -> 
     told = run(batched(BINS, budget=asked), interval=1000.0)
     assert not told[-1][1][0].any()
     assert steps_of(told) == [[0], [2], [4], [6]]
-    assert told[-1][2] == megaphone.controller.Progress(4, 4, 4, 4)
+    assert told[-1][2] == megaphone.migration.controller.Progress(4, 4, 4, 4)
 
 
 def test_an_operator_that_shall_tell_no_sizes_moves_what_is_asked_for() -> None:
@@ -130,7 +130,7 @@ def test_a_bin_is_empty_only_if_its_worker_has_told_so() -> None:
 
 
 def test_a_report_in_parts_tells_of_empty_bins_when_all_of_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("megaphone.statistics._AT_ONCE", 2)
+    monkeypatch.setattr("megaphone.load.statistics._AT_ONCE", 2)
     statistics = Statistics(4)
     statistics.heard(load(0, [3], [50]))  # the last part may be heard first
     assert sizes_of(statistics, [0] * 4) == [UNKNOWN, UNKNOWN, UNKNOWN, 50]
@@ -174,7 +174,7 @@ def test_a_group_that_makes_no_sense_is_refused(make: Any, pins: Any, complaint:
 
 
 def test_reports_of_a_worker_are_merged_when_every_operator_has_told() -> None:
-    from megaphone.group import GroupStatistics
+    from megaphone.migration.group import GroupStatistics
 
     members = [Statistics(4), Statistics(4)]
     merged = GroupStatistics(members)

@@ -9,10 +9,10 @@ import numpy as np
 
 import dataflow
 import megaphone
+from bench.skew import sample, zipf
 from dataflow.columns import Columns
 from dataflow.testing import simulate
-from megaphone.heavy import SAMPLE, HeavyKeys
-from planners.workloads import sample, zipf
+from megaphone.load.heavy import SAMPLE, HeavyKeys
 
 
 def test_small_batches_are_counted_exactly_within_the_sketchs_bound() -> None:

@@ -19,8 +19,8 @@ from dataflow.channels.channel import AcknowledgedChannel
 from dataflow.state.stores.row_store import RowStore
 from dataflow.testing import simulate
 from megaphone import all_at_once, batched, fluid, matched
-from megaphone.apart import PinningStore
-from megaphone.strategies import Strategy
+from megaphone.keys.pinning import PinningStore
+from megaphone.migration.strategies import Strategy
 
 BINS, KEYS, TIMES = 16, 1200, 70
 PEERS = 3
@@ -123,8 +123,8 @@ def test_of_bins_above_the_budget_no_more_is_on_its_way_than_the_window(
 ) -> None:
     """Each goes alone, and F waits for what it has sent to be taken; so it does with no budget at all."""
     window, piece = 512, 32
-    monkeypatch.setattr("megaphone.routing.WINDOW", window)
-    monkeypatch.setattr("megaphone.routing.PIECE", piece // 8)
+    monkeypatch.setattr("megaphone.router.routing.WINDOW", window)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", piece // 8)
     account = Account(monkeypatch)
     for seed, strategy in enumerate([fluid(budget=1), batched(BINS, budget=1), matched(budget=1)]):
         account.most = 0
@@ -159,7 +159,7 @@ async def accounted(worker: dataflow.Worker, kind: str) -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AcknowledgedChannel, "_send_and_note", note)
-        patch.setattr("megaphone.routing.WINDOW", 1024)
-        patch.setattr("megaphone.routing.PIECE", 16)
+        patch.setattr("megaphone.router.routing.WINDOW", 1024)
+        patch.setattr("megaphone.router.routing.PIECE", 16)
         await main(worker, kind, all_at_once())
     return totals["most"], ports[0].on_its_way, totals["moved"]

@@ -12,10 +12,10 @@ import pytest
 
 import dataflow
 import megaphone
-from dataflow.columns import stateful
-from dataflow.columns.joining import JoinStore
+from dataflow.state import native as stateful
+from dataflow.state.stores.join_store import JoinStore
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 from tests.megaphone.cases import Inputs, owner, random_updates
 
 Side = dict[tuple[int, int], list[tuple[int, int, float]]]  # (worker, time): (key, number, weight)
@@ -114,7 +114,7 @@ def test_migratable_joins_against_nested_loops(share: int) -> None:
 
 
 def test_joins_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("megaphone.routing.PIECE", 3)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", 3)
     for seed in range(30):
         case = random_case(seed)
         check(case, simulate(main, case, False, workers=case.peers, seed=seed))

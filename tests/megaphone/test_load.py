@@ -15,7 +15,7 @@ import megaphone
 from dataflow.columns import Columns
 from dataflow.lowlevel import ToWorker
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 
 BINS, PEERS, TIMES, LATER = 16, 3, 30, 3
 PLANNED_AT = (8, 16)  # the times whose load is looked at

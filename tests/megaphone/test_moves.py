@@ -11,8 +11,8 @@ import pytest
 
 from dataflow.testing import simulate
 from megaphone import Assign, Move
-from megaphone.hashing import bin_of, shift_of
-from megaphone.routing import Router
+from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.router.routing import Router
 from tests.megaphone import cases, column_cases
 from tests.megaphone.cases import Inputs, owner
 

@@ -8,7 +8,7 @@ import pytest
 
 from dataflow.state import host
 from dataflow.state.stores import portions, row_bins
-from megaphone import routing
+from megaphone.router import routing
 from tests.megaphone.cases import run_case
 
 FEW = 150
@@ -27,7 +27,7 @@ def impatient(patch: pytest.MonkeyPatch) -> None:
 
 def careless(patch: pytest.MonkeyPatch) -> None:
     """F routes by the latest configuration, not by the one at the record's time."""
-    patch.setattr("megaphone.configuration.Configurations.at", lambda self, time: self.latest)
+    patch.setattr("megaphone.control.configuration.Configurations.at", lambda self, time: self.latest)
 
 
 def hasty(patch: pytest.MonkeyPatch) -> None:
@@ -51,8 +51,8 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def in_pieces(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("megaphone.routing.PIECE", 1)
-    patch.setattr("megaphone.routing.PIECES", 16)
+    patch.setattr("megaphone.router.routing.PIECE", 1)
+    patch.setattr("megaphone.router.routing.PIECES", 16)
     patch.setattr("dataflow.state.stores.portions._FIRST", 1)
 
 

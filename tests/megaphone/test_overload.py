@@ -15,7 +15,7 @@ import dataflow
 import megaphone
 from dataflow.comm.flow import Flow
 from dataflow.testing import simulate
-from megaphone.routing import Router
+from megaphone.router.routing import Router
 
 BINS, BACKLOG, DECIDED = 8, 120, 20
 
@@ -90,7 +90,7 @@ def test_in_one_step_f_serves_control_and_state_before_data(monkeypatch: pytest.
     """Data that waits at F, of times when the bins are gone, is routed after they have left."""
     steps: list[list[str]] = []
     step, departures = Router.step, Router.departures
-    route = megaphone.rows.RowRouter.route
+    route = megaphone.router.rows.RowRouter.route
 
     def note_step(self: Any) -> None:
         steps.append([])
@@ -106,8 +106,8 @@ def test_in_one_step_f_serves_control_and_state_before_data(monkeypatch: pytest.
         return route(self, *args)
 
     monkeypatch.setattr(Router, "step", note_step)
-    monkeypatch.setattr("megaphone.routing.Router.departures", note_departures)
-    monkeypatch.setattr("megaphone.rows.RowRouter.route", note_route)
+    monkeypatch.setattr("megaphone.router.routing.Router.departures", note_departures)
+    monkeypatch.setattr("megaphone.router.rows.RowRouter.route", note_route)
     for seed in range(20):
         simulate(main, 8, None, workers=2, seed=seed)
     both = [kinds for kinds in steps if len(set(kinds)) == 2]

@@ -13,14 +13,15 @@ import dataflow
 import megaphone
 from dataflow.state.pieces import unpack
 from dataflow.testing import simulate
-from megaphone.control import parse_lines
-from megaphone.keyspace import WordKeys, WordOverrides
-from megaphone.routing import Router
+from megaphone.control.updates import parse_lines
+from megaphone.keys.keyspace import WordKeys, WordOverrides
+from megaphone.router.routing import Router
 from tests.megaphone import test_joins
 from tests.megaphone.column_cases import check, main
 from tests.megaphone.pin_cases import pin_changes, random_case, random_join, run_case, run_join
 
 CASES = 160
+OVERRIDES_AT = "megaphone.control.configuration.Configurations.overrides_at"
 JOINS = 80
 
 
@@ -36,7 +37,7 @@ def test_joins_against_nested_loops() -> None:
 
 
 def test_keys_that_need_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("megaphone.routing.PIECE", 3)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", 3)
     for seed in range(40):
         run_case(seed)
         run_join(seed)
@@ -87,13 +88,13 @@ BEFORE = Router._departing
 @pytest.mark.parametrize(
     ("target", "how", "run"),
     [
-        ("megaphone.configuration.Configurations.overrides_at", lambda self, time: None, run_case),
-        ("megaphone.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides, run_case),
+        (OVERRIDES_AT, lambda self, time: None, run_case),
+        (OVERRIDES_AT, lambda self, time: self.latest_overrides, run_case),
         ("dataflow.state.stores.with_pending.take_pending", lambda *_: np.empty(0, np.uint64), run_case),
-        ("megaphone.routing.Router._departing", bins_first, run_case),
-        ("megaphone.state.S._install_arrivals", install_at_once, run_case),
+        ("megaphone.router.routing.Router._departing", bins_first, run_case),
+        ("megaphone.host.host.S._install_arrivals", install_at_once, run_case),
         ("dataflow.state.stores.column_store.ColumnStore._put_key", lambda *_: None, run_case),
-        ("dataflow.columns.joining.put_chain", lambda *_: None, run_join),
+        ("dataflow.state.stores.join_store.put_chain", lambda *_: None, run_join),
     ],
     ids=[
         "records do not follow",

@@ -116,8 +116,8 @@ def test_the_properties_hold_where_every_bin_goes_in_pieces(small_pieces: list[P
 
 def test_a_bin_that_arrives_in_pieces_is_not_there_before_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """At every moment of a migration a bin is in at most one store, and never in part."""
-    monkeypatch.setattr("megaphone.routing.PIECE", 5)
-    monkeypatch.setattr("megaphone.routing.PIECES", 40)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", 5)
+    monkeypatch.setattr("megaphone.router.routing.PIECES", 40)
     keys = [f"key {number}" for number in range(200)]
     stores: dict[int, RowBins] = {}
     arrive, moments = RowBins.arrive, []

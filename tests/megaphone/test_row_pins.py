@@ -17,9 +17,9 @@ from dataflow.state.store import UnmovableState
 from dataflow.state.stores.portions import Address
 from dataflow.state.stores.row_bins import RowBins
 from dataflow.testing import simulate
-from megaphone.control import parse_lines
-from megaphone.following import read_control
-from megaphone.routing import Router
+from megaphone.control.files import read_control
+from megaphone.control.updates import parse_lines
+from megaphone.router.routing import Router
 from tests.megaphone import cases
 from tests.megaphone.pin_cases import pin_changes, random_rows, run_rows, run_two_inputs
 
@@ -91,11 +91,11 @@ def test_the_properties_hold_where_keys_and_bins_go_in_pieces(small_pieces: list
 @pytest.mark.parametrize(
     ("target", "how"),
     [
-        ("megaphone.configuration.Configurations.overrides_at", lambda self, time: None),
-        ("megaphone.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides),
+        ("megaphone.control.configuration.Configurations.overrides_at", lambda self, time: None),
+        ("megaphone.control.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides),
         ("dataflow.state.stores.row_bins.RowBins.depart_key", without_pending),
-        ("megaphone.routing.Router._departing", bins_first),
-        ("megaphone.state.S._install_arrivals", install_at_once),
+        ("megaphone.router.routing.Router._departing", bins_first),
+        ("megaphone.host.host.S._install_arrivals", install_at_once),
         ("dataflow.state.stores.row_bins.RowBins.install_key", lambda self, number, arrived: None),
     ],
     ids=[

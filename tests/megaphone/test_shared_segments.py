@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import dataflow
-from dataflow.columns import table
+from dataflow.state.tables import table
 from dataflow.testing import simulate
 from tests.megaphone import column_cases, pin_cases
 from tests.megaphone import test_joins as join_cases
@@ -19,7 +19,7 @@ from tests.patched import Patched
 def few_segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     values = {
         f"{table.__name__}.MOST": request.param,
-        "megaphone.routing.PIECE": 8,  # words: a bin goes in several messages
+        "megaphone.router.routing.PIECE": 8,  # words: a bin goes in several messages
     }
     for name, value in values.items():
         monkeypatch.setattr(name, value)

@@ -11,7 +11,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, shift_of
 from tests.megaphone.cases import Inputs, owner, random_updates
 
 BINS, PEERS, TIMES = 8, 3, 7

@@ -15,8 +15,8 @@ import trio
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
-from megaphone.statistics import Load, Statistics, as_columns
+from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.load.statistics import Load, Statistics, as_columns
 from tests.megaphone.cases import Inputs, owner, random_updates
 
 BINS, PEERS, TIMES = 8, 3, 8
@@ -114,7 +114,7 @@ def test_every_worker_hears_what_was_applied_where_it_was(kind: str, monkeypatch
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_long_report_comes_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clockwork(monkeypatch)
-    monkeypatch.setattr("megaphone.statistics._AT_ONCE", BINS // 4)
+    monkeypatch.setattr("megaphone.load.statistics._AT_ONCE", BINS // 4)
     for seed in range(3):
         updates = random_updates(random.Random(seed), TIMES, BINS, PEERS)
         results = simulate(main, kind, updates, 0.0, workers=PEERS, seed=seed)

@@ -13,14 +13,14 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.columns import Columns
-from dataflow.columns.kernels import RECORDS, ROOM, USED
-from dataflow.columns.keyed import FoldStore, Side
 from dataflow.state.pieces import HEAD, pack, unpack
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.tables.kernels import RECORDS, ROOM, USED
 from dataflow.testing import simulate
 from megaphone import Move, all_at_once, batched, fluid, matched
-from megaphone.hashing import bin_of, shift_of
-from megaphone.routing import Router
-from megaphone.strategies import USUAL, Strategy
+from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.migration.strategies import USUAL, Strategy
+from megaphone.router.routing import Router
 from tests.megaphone.column_cases import OUTPUT, PENDING, STATE, check, random_case, run_case
 from tests.megaphone.column_cases import main as case_main
 from tests.patched import Patched
@@ -162,7 +162,7 @@ def test_a_bin_that_has_seen_more_than_two_billion_records_can_move() -> None:
 
 def test_the_properties_hold_where_every_bin_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cases under random schedules, and on processes: with post-dated records, which are parts of their own."""
-    small = {"megaphone.routing.PIECE": 3, "megaphone.routing.PIECES": 48}
+    small = {"megaphone.router.routing.PIECE": 3, "megaphone.router.routing.PIECES": 48}
     for name, value in small.items():
         monkeypatch.setattr(name, value)
     for seed in range(40):
@@ -313,8 +313,8 @@ def test_a_bin_above_the_budget_goes_alone_and_in_pieces(monkeypatch: pytest.Mon
         return done
 
     monkeypatch.setattr(Router, "_send_pieces", note)
-    monkeypatch.setattr("megaphone.routing.PIECE", 8)
-    monkeypatch.setattr("megaphone.routing.PIECES", 128)
+    monkeypatch.setattr("megaphone.router.routing.PIECE", 8)
+    monkeypatch.setattr("megaphone.router.routing.PIECES", 128)
     for seed in range(3):
         told = run(batched(BINS, budget=1), seed=seed)
         states = configurations(told)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from megaphone import Move, all_at_once, batched, fluid, matched
-from megaphone.strategies import Strategy
+from megaphone.migration.strategies import Strategy
 
 STRATEGIES = [all_at_once(), fluid(), batched(1), batched(3), batched(1000), matched()]
 

@@ -9,7 +9,7 @@ from typing import Any
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.tally import SAMPLE, HeavyRows, Tally
+from megaphone.load.tally import SAMPLE, HeavyRows, Tally
 
 
 def test_estimates_are_within_their_bounds_and_no_heavy_key_is_missed() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from nexmark.config import SECOND, Config
+from nexmark.events.config import SECOND, Config
 
 Row = dict[str, Any]
 

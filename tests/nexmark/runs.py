@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 import megaphone
-from dataflow.columns.fold import Fold
+from dataflow.state.folds.fold import Fold
 from dataflow.testing import simulate
-from nexmark import oracle
-from nexmark.config import SECOND, Config
-from nexmark.generator import ENCODED, Generator
-from nexmark.queries import NEEDS
-from nexmark.rows import rows
-from nexmark.running import Plan, main, operators
-from nexmark.sources import with_dates
-from nexmark.vocabulary import dictionary
+from nexmark.answers import oracle
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import ENCODED, Generator
+from nexmark.events.rows import rows
+from nexmark.events.vocabulary import dictionary
+from nexmark.queries.queries import NEEDS
+from nexmark.runs.running import Plan, main, operators
+from nexmark.runs.sources import with_dates
 from tests.nexmark.cases import Row
 
 Events = Mapping[str, Sequence[Row]]

@@ -10,9 +10,9 @@ import pytest
 
 import megaphone
 from dataflow.testing import simulate
-from nexmark import oracle
-from nexmark.config import Config
-from nexmark.running import Plan, main
+from nexmark.answers import oracle
+from nexmark.events.config import Config
+from nexmark.runs.running import Plan, main
 from tests.nexmark.runs import WINDOWS, answer, options_of, plain, rows_of
 
 BINS = [2, 1 << 8, 1 << 15, 1 << 20]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nexmark.config import SECOND, Config
-from nexmark.generator import Generator
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import Generator
 
 
 @pytest.mark.parametrize(

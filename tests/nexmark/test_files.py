@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nexmark import files
-from nexmark.config import Config
-from nexmark.generator import COLUMNS, Generator
-from nexmark.rows import rows
+from nexmark.events import files
+from nexmark.events.config import Config
+from nexmark.events.generator import COLUMNS, Generator
+from nexmark.events.rows import rows
 
 
 @pytest.mark.parametrize("payload", ["none", "full"])

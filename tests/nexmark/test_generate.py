@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dataflow.harness.progress import Progress
-from nexmark import files
+from megaphone.harness.progress import Progress
 from nexmark.commands import generate
 from nexmark.commands.main import main
-from nexmark.config import Config
-from nexmark.generator import Generator
-from nexmark.rows import rows
+from nexmark.events import files
+from nexmark.events.config import Config
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 

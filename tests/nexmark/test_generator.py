@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nexmark.config import SECOND, Config
-from nexmark.generator import COLUMNS, Generator
-from nexmark.rows import rows
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import COLUMNS, Generator
+from nexmark.events.rows import rows
 from tests.nexmark.cases import configs
 from tests.oracles import auction_site
 

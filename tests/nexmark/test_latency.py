@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 import dataflow
-from dataflow.harness import Outcome
 from dataflow.testing import simulate
-from nexmark import oracle
+from megaphone.harness import Outcome
+from nexmark.answers import oracle
 from nexmark.commands.latency import title_of
 from nexmark.commands.main import main as command
-from nexmark.config import Config
-from nexmark.measuring import Feed, Load, half_moved, main
-from nexmark.queries import QUERIES
-from nexmark.rows import rows
-from nexmark.running import Plan
+from nexmark.events.config import Config
+from nexmark.events.rows import rows
+from nexmark.queries.queries import QUERIES
+from nexmark.runs.measuring import Feed, Load, half_moved, main
+from nexmark.runs.running import Plan
 from tests.nexmark.runs import rows_of
 
 
 def expected(load: Load) -> Counter[Any]:
     generator = load.generator()
-    from nexmark.generator import Generator
+    from nexmark.events.generator import Generator
 
     events = Generator(generator.config).events(range(load.preload + load.schedule(1).records))
     return Counter(oracle.QUERIES[load.plan.query]({kind: rows(table) for kind, table in events.items()}))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nexmark.lines import lines_of, operator_table, query_table
+from nexmark.runs.lines import lines_of, operator_table, query_table
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "nexmark.md"
 
@@ -10,7 +10,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "nexmark.md"
 def test_the_document_has_the_table() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     for table in (query_table(), operator_table()):
-        assert table in text, f"docs/nexmark.md is to say what python -m nexmark.lines prints:\n{table}"
+        assert table in text, f"docs/nexmark.md is to say what python -m nexmark.runs.lines prints:\n{table}"
 
 
 def example(numbers: list[int]) -> int:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from nexmark import oracle
-from nexmark.config import SECOND, Config
-from nexmark.generator import Generator
-from nexmark.rows import rows
+from nexmark.answers import oracle
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
 from tests.nexmark.cases import TRACE, adverse_inputs
 
 HOUR = 3600 * SECOND

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nexmark import vocabulary
-from nexmark.config import Config
-from nexmark.generator import Generator
-from nexmark.rows import rows
+from nexmark.events import vocabulary
+from nexmark.events.config import Config
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
 
 WORD = r"[a-z]([a-z ]*[a-z])?"
 

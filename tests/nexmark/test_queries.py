@@ -9,12 +9,12 @@ import pytest
 
 import dataflow
 from dataflow.testing import simulate
-from nexmark import oracle
-from nexmark.config import SECOND, Config
-from nexmark.hottest import pane_of
-from nexmark.measuring import Feed
-from nexmark.running import Job, Plan, Result, main, readable
-from nexmark.vocabulary import dictionary
+from nexmark.answers import oracle
+from nexmark.events.config import SECOND, Config
+from nexmark.events.vocabulary import dictionary
+from nexmark.queries.hot_auctions import pane_of
+from nexmark.runs.measuring import Feed
+from nexmark.runs.running import Job, Plan, Result, main, readable
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import answer, columns, options_of, plain, random_plan, random_updates, rows_of
 from tests.nexmark.test_oracle import TRACE_ANSWERS
@@ -151,8 +151,8 @@ def test_order_of_q4_and_q6_rows(tmp_path: Any) -> None:
 
 
 def answer_in_order(plan: Plan) -> list[Any]:
-    from nexmark.generator import Generator
-    from nexmark.rows import rows
+    from nexmark.events.generator import Generator
+    from nexmark.events.rows import rows
 
     made = Generator(plan.config).events(range(plan.events))
     return oracle.QUERIES[plan.query]({kind: rows(table) for kind, table in made.items()})

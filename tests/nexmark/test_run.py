@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dataflow.harness.progress import Progress
 from dataflow.testing import simulate
-from nexmark import oracle
+from megaphone.harness.progress import Progress
+from nexmark.answers import oracle
 from nexmark.commands import verify
 from nexmark.commands.main import main
 from nexmark.commands.options import LONGEST
-from nexmark.config import SECOND, Config
-from nexmark.generator import Generator
-from nexmark.rows import rows
-from nexmark.running import Plan
-from nexmark.running import main as run_plan
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
+from nexmark.runs.running import Plan
+from nexmark.runs.running import main as run_plan
 from tests.launch.files import few_open_files
 from tests.nexmark.runs import answer, rows_of
 

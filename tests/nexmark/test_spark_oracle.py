@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataflow
-from nexmark import files, oracle, spark_oracle
-from nexmark.config import SECOND, Config
-from nexmark.generator import Generator
-from nexmark.rows import rows
-from nexmark.running import Plan, main
-from nexmark.verifying import Difference, random_updates
+from nexmark.answers import oracle, spark_oracle
+from nexmark.answers.verifying import Difference, random_updates
+from nexmark.events import files
+from nexmark.events.config import SECOND, Config
+from nexmark.events.generator import Generator
+from nexmark.events.rows import rows
+from nexmark.runs.running import Plan, main
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import options_of, rows_of
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import dataflow
-from nexmark.config import SECOND, Config
-from nexmark.running import Job, Plan, main
+from nexmark.events.config import SECOND, Config
+from nexmark.runs.running import Job, Plan, main
 
 EPOCHS = 120
 
@@ -63,9 +63,9 @@ def test_a_long_run_needs_no_more_than_a_short_one(query: str) -> None:
 
 def test_bids_for_auctions_that_never_come_leave_nothing_behind() -> None:
     """Nine in ten auctions do not come: their bids must not stay."""
-    from nexmark.generator import Generator
-    from nexmark.queries import NEEDS
-    from nexmark.sources import with_dates
+    from nexmark.events.generator import Generator
+    from nexmark.queries.queries import NEEDS
+    from nexmark.runs.sources import with_dates
 
     made = Generator(Config(seed=2, rate=5000), columns=with_dates(NEEDS["q4"])).events(range(50_000))
     some = made["auction"]["id"] % 10 == 0

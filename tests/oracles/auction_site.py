@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from nexmark.config import Config
-from nexmark.vocabulary import dictionary
+from nexmark.events.config import Config
+from nexmark.events.vocabulary import dictionary
 
 FIELDS = ("name", "city", "state", "item_name", "initial_bid", "reserve", "length", "seller", "category")
 FIELDS += ("auction", "bidder", "price")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from planners import BinMap, Infeasible, Intervals, Plan, consistent_hashing, oms, redist, simple_ssm, ssm, storm
-from planners.baselines import ring
+from planners.intervals.baselines import ring
 from tests.planners.oracles import random_case
 
 

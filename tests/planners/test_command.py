@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from planners import Intervals, Tasks
-from planners.command import main
-from planners.files import read_request
-from planners.problem import Problem
-from planners.projected import project
-from planners.tables import write
-from planners.transitions import Transitions
+from planners.cli.command import main
+from planners.cli.files import read_request
+from planners.mtm.problem import Problem
+from planners.mtm.projected import project
+from planners.mtm.tables import write
+from planners.mtm.transitions import Transitions
 
 SIZES, LOADS = [5, 6, 9, 1, 8, 4, 1, 3, 2, 6], [8, 4, 7, 9, 2, 4, 1, 4, 7, 5]
 REQUEST = {"sizes": SIZES, "loads": LOADS, "cuts": [0, 4, 7, 10]}

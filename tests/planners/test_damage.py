@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planners import tables as stored
+from planners.cli.files import read_request
 from planners.errors import BadRequest
-from planners.files import read_request
+from planners.loop.replay import observations, read_log
 from planners.model import Intervals
-from planners.mtm import Tables, mtm_choice
-from planners.projected import project
-from planners.replay import observations, read_log
-from planners.table_files import seal_of
+from planners.mtm import tables as stored
+from planners.mtm.choice import Tables, mtm_choice
+from planners.mtm.projected import project
+from planners.mtm.table_files import seal_of
 from tests.planners.test_mtm_projected import EXAMPLE
 
 

@@ -13,10 +13,10 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.hashing import bin_of, shift_of
-from megaphone.statistics import Load, Statistics
+from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.load.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop, observe
-from planners.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
+from planners.loop.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
 from planners.rebalance import llfd, min_mig
 
 BINS = 16

@@ -11,13 +11,13 @@ import pytest
 from planners import redist, ssm, storm
 from planners.errors import BadRequest, Infeasible, NotInTables
 from planners.loop import Loop
+from planners.loop.observation import TABLE, Observation, Proposal, by_bins, by_intervals, by_keys, spread
 from planners.model import Assignment, BinMap, Plan, Tasks
-from planners.mtm import Tables, mtm_aware
-from planners.observation import TABLE, Observation, Proposal, by_bins, by_intervals, by_keys, spread
-from planners.problem import Problem
-from planners.projected import project
+from planners.mtm.choice import Tables, mtm_aware
+from planners.mtm.problem import Problem
+from planners.mtm.projected import project
+from planners.mtm.transitions import Transitions
 from planners.rebalance import llfd, min_mig, min_table, mixed
-from planners.transitions import Transitions
 
 # ------------------------------------------------------------------------------------- the bound of the routing table
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planners import tables as stored
 from planners.errors import BadRequest, Infeasible
+from planners.intervals.ssm import ssm
 from planners.model import Intervals, Tasks
-from planners.mtm import Tables, mtm_aware, mtm_choice
-from planners.problem import Problem
-from planners.projected import Projected, project
-from planners.ssm import ssm
-from planners.transitions import Transitions
+from planners.mtm import tables as stored
+from planners.mtm.choice import Tables, mtm_aware, mtm_choice
+from planners.mtm.problem import Problem
+from planners.mtm.projected import Projected, project
+from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 from tests.planners.test_mtm_projected import EXAMPLE
 

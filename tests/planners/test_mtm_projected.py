@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from planners.errors import BadRequest, Infeasible
-from planners.grids import Grid, coarse
 from planners.model import Tasks
-from planners.problem import Problem
-from planners.projected import dense, project
-from planners.transitions import Transitions
+from planners.mtm.grids import Grid, coarse
+from planners.mtm.problem import Problem
+from planners.mtm.projected import dense, project
+from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 
 EXAMPLE = Problem(Tasks(bellman.SIZES, bellman.LOADS), Transitions([2, 3, 4], bellman.TABLE_4), tau=0.5, gamma=0.8)

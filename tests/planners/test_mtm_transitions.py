@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planners.errors import BadRequest
-from planners.transitions import Transitions, from_history
+from planners.mtm.transitions import Transitions, from_history
 from tests.planners.bellman import TABLE_4
 
 

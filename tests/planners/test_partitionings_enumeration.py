@@ -9,9 +9,9 @@ import pytest
 
 from planners.errors import BadRequest, Infeasible
 from planners.model import Limits, Tasks
-from planners.partitionings import Partitionings, TooMany, check_count
-from planners.problem import Problem
-from planners.transitions import Transitions
+from planners.mtm.partitionings import Partitionings, TooMany, check_count
+from planners.mtm.problem import Problem
+from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planners.command import main
+from planners.cli.command import main
 
 BINS, WORKERS = 8, 2
 EMPTY = json.dumps({name: [] for name in ("interval", "worker", "bin", "records", "bytes", "cost")})

@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 import pytest
 
 from planners import BinMap, Intervals, Plan, PlannerError, Schedule, Tasks, mini_migrations, schedule, ssm
-from planners.schedule import Transfer
+from planners.links.schedule import Transfer
 
 
 def random_plan(chance: random.Random, tasks: int = 30, nodes: int = 6) -> Plan:

@@ -14,13 +14,13 @@ import pytest
 
 from planners.errors import BadRequest
 from planners.model import Intervals
-from planners.mtm import Tables, mtm_choice
-from planners.problem import Problem
-from planners.projected import dense
+from planners.mtm.choice import Tables, mtm_choice
+from planners.mtm.problem import Problem
+from planners.mtm.projected import dense
+from planners.mtm.transitions import from_history
 from planners.spark import enumeration, history, iteration, logs, output
 from planners.spark.command import main
 from planners.spark.folder import Folder
-from planners.transitions import from_history
 from tests.planners import bellman
 from tests.planners.test_mtm_projected import EXAMPLE
 

@@ -10,7 +10,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.strategies import Strategy
+from megaphone.migration.strategies import Strategy
 from planners import BinMap, Intervals, Plan, PlannerError, progressive, schedule, scheduled, ssm, storm
 
 BINS, TIMES, WORKERS = 16, 40, 3

@@ -15,7 +15,7 @@ from typing import Any
 from dataflow.progress import paths
 from dataflow.progress.graph import Graph, Location, Source, Target
 from dataflow.progress.paths import Levels, PathSummary
-from dataflow.timestamp import Checked, Domain, Integers, Product, UserDomain
+from dataflow.time.timestamp import Checked, Domain, Integers, Product, UserDomain
 from tests.oracles import progress as oracle
 from tests.progress.pairs import Pair, Shift
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataflow.order import Timestamp
+from dataflow.time.order import Timestamp
 
 
 @dataclass(frozen=True)

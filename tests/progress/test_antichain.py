@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataflow.antichain import Antichain, MutableAntichain, TotalAntichain
+from dataflow.time.antichain import Antichain, MutableAntichain, TotalAntichain
 from tests.oracles.progress import before, minimal
 from tests.progress.pairs import Pair
 

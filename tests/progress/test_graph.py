@@ -11,7 +11,7 @@ from dataflow.errors import ConstructionError, UnadvancedCycle
 from dataflow.progress import paths
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.paths import Levels, PathSummary
-from dataflow.timestamp import Integers, UserDomain
+from dataflow.time.timestamp import Integers, UserDomain
 from tests.oracles import progress as oracle
 from tests.progress.graphs import KINDS, graph_of_seed, random_unfrozen
 from tests.progress.pairs import Pair

@@ -10,7 +10,7 @@ from dataflow.progress import paths
 from dataflow.progress.graph import Graph, Location, Source, Target
 from dataflow.progress.paths import Levels, PathSummary
 from dataflow.progress.tracker import make_tracker
-from dataflow.timestamp import Integers
+from dataflow.time.timestamp import Integers
 from tests.progress.simulation import Capability, OwnInitialCapabilities, Simulation, Unsafe, Worker
 
 ROOT: Levels = (Integers(),)

@@ -8,7 +8,7 @@ import pytest
 
 from dataflow.progress import paths
 from dataflow.progress.paths import Levels, PathSummary
-from dataflow.timestamp import Domain, Integers, Product, UserDomain
+from dataflow.time.timestamp import Domain, Integers, Product, UserDomain
 from tests.oracles.progress import before, through
 from tests.progress.graphs import advance_some, random_time
 from tests.progress.pairs import Pair

@@ -7,7 +7,7 @@ import pytest
 from dataflow.progress import paths
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.reach import could_result_in, path_summaries
-from dataflow.timestamp import Integers
+from dataflow.time.timestamp import Integers
 from tests.oracles import progress as oracle
 from tests.progress.graphs import graph_of_seed, random_location, random_time
 

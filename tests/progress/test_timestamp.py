@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataflow.errors import ConstructionError, NotAnOrder, TimeError
-from dataflow.order import less_equal, less_than
 from dataflow.progress import paths
-from dataflow.timestamp import IDENTITY, Checked, Domain, Integers, Product, UserDomain, domain_of
+from dataflow.time.order import less_equal, less_than
+from dataflow.time.timestamp import IDENTITY, Checked, Domain, Integers, Product, UserDomain, domain_of
 from tests.oracles.progress import apply, before
 from tests.progress.pairs import Pair, Shift
 

@@ -18,7 +18,7 @@ from dataflow.progress.tracker import (
     initial_capabilities,
     make_tracker,
 )
-from dataflow.timestamp import Checked, Integers
+from dataflow.time.timestamp import Checked, Integers
 from tests.oracles import progress as oracle
 from tests.progress.graphs import KINDS, graph_of_seed, later_time, random_graph, random_location, random_time
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns import Columns
-from dataflow.columns.batches import BatchStore
-from dataflow.columns.fold import fold
-from dataflow.columns.joining import JoinStore
-from dataflow.columns.keyed import FoldStore, Side
-from dataflow.columns.pacts import key_words
-from dataflow.columns.table import Dense
+from dataflow.columns.pact import key_words
+from dataflow.state.folds.fold import fold
 from dataflow.state.store import Store
+from dataflow.state.stores.batch_store import BatchStore
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.stores.row_store import RowStore
-from megaphone.apart import PinningStore, mark
-from megaphone.hashing import bin_of, shift_of
+from dataflow.state.tables.table import Dense
+from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.keys.pinning import PinningStore, mark
 
 Record = tuple[int, int]  # key and value
 KEYS = 60

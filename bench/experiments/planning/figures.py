@@ -27,12 +27,12 @@ from bench.experiments.planning.walks import (
 from bench.experiments.planning.workload import transitions, word_count
 from bench.registry import figure
 from bench.run import Run
-from dataflow.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
+from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
 from planners import Intervals, Tables, Tasks, ssm
-from planners.feasibility import smallest_tau, tightest_cuts
-from planners.problem import Problem
-from planners.projected import project
-from planners.transitions import Transitions
+from planners.intervals.feasibility import smallest_tau, tightest_cuts
+from planners.mtm.problem import Problem
+from planners.mtm.projected import project
+from planners.mtm.transitions import Transitions
 
 GAMMA, TAU = 0.8, 1.2  # the paper's defaults
 TIGHT = 0.6  # with steady loads, at the default tau all planners of intervals move next to nothing

@@ -11,10 +11,10 @@ from bench.experiments.planning.workload import drifting, steady, transitions, w
 from bench.registry import benchmark
 from bench.run import Run
 from planners import Intervals, Tables, Tasks, oms
-from planners.feasibility import tightest_cuts
-from planners.problem import Problem
-from planners.projected import project
-from planners.transitions import Transitions
+from planners.intervals.feasibility import tightest_cuts
+from planners.mtm.problem import Problem
+from planners.mtm.projected import project
+from planners.mtm.transitions import Transitions
 
 LENGTH = 100  # migrations in a row, as in the paper
 

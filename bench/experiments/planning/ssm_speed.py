@@ -15,10 +15,11 @@ from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
 from dataflow.compiled.kernel import kernel
-from planners import Intervals, Tasks, ssm, ssm_kernel
-from planners.feasibility import smallest_tau, tightest_cuts
+from planners import Intervals, Tasks, ssm
+from planners.intervals import ssm_kernel
+from planners.intervals.feasibility import smallest_tau, tightest_cuts
+from planners.intervals.ssm_kernel import Floats, Ints
 from planners.model import Limits
-from planners.ssm_kernel import Floats, Ints
 
 AIMS = {64: 2.0, 1024: 50.0, 4096: 1000.0}  # tasks: milliseconds, at 16 nodes
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from planners import Intervals, Tables, Tasks, mtm_aware, redist, ssm, storm
-from planners.baselines import ring
 from planners.errors import NothingBalanced
-from planners.feasibility import smallest_tau, tightest_cuts
+from planners.intervals.baselines import ring
+from planners.intervals.feasibility import smallest_tau, tightest_cuts
 from planners.model import Assignment, Plan
 
 

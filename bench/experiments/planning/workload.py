@@ -13,7 +13,7 @@ from itertools import repeat
 import numpy as np
 
 from planners import Tasks
-from planners.transitions import Transitions, from_history
+from planners.mtm.transitions import Transitions, from_history
 
 VOCABULARY = 50_000
 SKEW = 0.9  # the most frequent word is then one in twenty

@@ -11,8 +11,8 @@ from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.scenario import PLANNERS, Adjustment, Scenario, adjustments, mean_cost, median_ms
 from bench.registry import figure
 from bench.run import Run
+from bench.skew import frequencies, hashed
 from planners.rebalance import min_mig, mixed
-from planners.workloads import frequencies, hashed
 
 THETAS = (0.02, 0.08, 0.15, 0.3)
 LINES = [(planner, window) for planner in ("Mixed", "MinTable") for window in (1, 5)]

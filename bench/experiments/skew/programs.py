@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import megaphone
+from bench.skew import fluctuate, frequencies, intervals, sample, social, stock, tpch
+from bench.skew.queries import q5, self_join, word_count
+from bench.skew.tpch import DAYS
 from dataflow import InputHandle, Scope, Stream
-from dataflow.columns import Columns, stateful
+from dataflow.columns import Columns
 from dataflow.columns.hashing import mix_all
-from megaphone.apart import PinningStore
+from dataflow.state import native as stateful
 from megaphone.assembly import Migratable
+from megaphone.keys.pinning import PinningStore
 from planners.rebalance import pkg
-from planners.workloads import fluctuate, frequencies, intervals, sample, social, stock, tpch
-from planners.workloads.queries import q5, self_join, word_count
-from planners.workloads.tpch import DAYS
 
 BINS, SHIFT, WORKERS = 256, 56, 2
 Tables = dict[str, dict[str, NDArray[Any]]]  # by input, its columns
@@ -91,11 +92,11 @@ class Steered:
         self.made: list[tuple[InputHandle, Migratable]] = []
 
     def state_machine(self, stream: Stream[Any], **options: Any) -> Migratable:
-        """As `dataflow.columns.stateful.state_machine`."""
+        """As `dataflow.state.native.state_machine`."""
         return self._keep(megaphone.state_machine, (stream,), options)
 
     def join(self, left: Stream[Any], right: Stream[Any], **options: Any) -> Migratable:
-        """As `dataflow.columns.stateful.join`."""
+        """As `dataflow.state.native.join`."""
         return self._keep(megaphone.join, (left, right), options)
 
     def _keep(self, build: Any, streams: tuple[Stream[Any], ...], options: dict[str, Any]) -> Migratable:

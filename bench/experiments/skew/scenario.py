@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.skew import fluctuate, frequencies, hashed
 from planners.rebalance import Plan, min_mig, min_table, mixed
-from planners.workloads import fluctuate, frequencies, hashed
 
 PLANNERS: dict[str, Callable[..., Plan]] = {"Mixed": mixed, "MinTable": min_table, "MinMig": min_mig}
 SIGNS = {

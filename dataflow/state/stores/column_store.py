@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Array, Columns
-from dataflow.columns.pacts import require_columns
-from dataflow.columns.segments import Head, Part
-from dataflow.columns.single import KeyPart
-from dataflow.columns.table import Table
-from dataflow.order import Time
+from dataflow.columns.pact import require_columns
+from dataflow.state.memory.segments import Head, Part
 from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
+from dataflow.state.tables.one_key import KeyPart
+from dataflow.state.tables.table import Table
+from dataflow.time.order import Time
 
 
 class ColumnStore(Store[Columns]):
@@ -103,7 +103,7 @@ class ColumnStore(Store[Columns]):
         return BinView(bin, int(self.sizes(bin, bin + 1)[0]), self._entries(keys, rows), self.pending_of(bin))
 
     def view_apart(self) -> dict[Key, Any]:
-        return {}  # see megaphone.apart: keys that live apart have a store of their own, and `view_all` of that
+        return {}  # keys that live apart have a store of their own: see megaphone.keys.pinning, `view_all`
 
     def view_all(self) -> dict[Key, Any]:
         """By key, a copy of its state. O(state)."""
@@ -133,7 +133,7 @@ class ColumnStore(Store[Columns]):
         return self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=False), apart, limit)
 
     def copy_apart(self, limit: int) -> Iterator[Piece]:
-        return iter(())  # see megaphone.apart: keys that live apart have a store of their own, and `copy_keys` of that
+        return iter(())  # keys that live apart have a store of their own: see megaphone.keys.pinning, `copy_keys`
 
     def copy_keys(self, limit: int) -> Iterator[Piece]:
         """Every key as it would travel to live apart; all stay."""

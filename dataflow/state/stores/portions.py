@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from dataflow import codec
-from dataflow.order import Time
+from dataflow.comm import codec
 from dataflow.state.pieces import Piece, pad, unpad
+from dataflow.time.order import Time
 
 CUT, PORTION, BIN = 0, 1, 2  # what ends with a piece: nothing, a portion, the bin (or key)
 NO_STATE: Final[Any] = object()

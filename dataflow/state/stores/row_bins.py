@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
-from dataflow import codec
-from dataflow.order import Time
+from dataflow.comm import codec
 from dataflow.state.pieces import Piece
 from dataflow.state.store import UnmovableState
 from dataflow.state.stores.portions import BIN, NO_STATE, Address, Arriving, Place, address_of, depart
 from dataflow.state.stores.weighing import Scales
+from dataflow.time.order import Time
 
 
 class RowBins:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
-from dataflow.order import Time
 from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores.portions import Address, Place
 from dataflow.state.stores.row_bins import RowBins
+from dataflow.time.order import Time
 
 _NAMED = 8  # keys that an error names
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.columns import Columns
-from dataflow.values.objects import attributes_of, is_record
+from dataflow.comm.values.objects import attributes_of, is_record
 
 _ELEMENTS = 4  # of a container that are looked at
 _DEEPEST = 4  # containers within containers that are

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dataflow.columns.pending import Pending
-from dataflow.columns.segments import Part
-from dataflow.columns.single import KeyPart, put_pending, put_row, take_pending, take_row
-from dataflow.order import Time
+from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
+from dataflow.state.tables.one_key import KeyPart, put_pending, put_row, take_pending, take_row
+from dataflow.state.tables.pending import Pending
+from dataflow.time.order import Time
 
 
 class WithPending(ColumnStore):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.sketch import SpaceSaving
+from planners.rebalance.sketch import SpaceSaving
 
 STREAMS = st.lists(st.tuples(st.integers(0, 30) | st.integers(0, 2**64 - 1), st.integers(0, 9)), max_size=120)
 

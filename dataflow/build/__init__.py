@@ -1,0 +1,1 @@
+"""Building dataflows: scopes, streams, operators, capabilities."""

@@ -1,0 +1,155 @@
+"""Scopes: where operators are built. The root of a dataflow, and nested scopes, in which times have one more level."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from dataflow.errors import ConstructionError
+from dataflow.operators import inputs, loops, replay, rows, source
+from dataflow.progress.paths import Levels, PathSummary, advance, identity
+from dataflow.time.durations import Duration
+from dataflow.time.timestamp import Checked, Domain, Product, domain_of
+
+if TYPE_CHECKING:
+    from dataflow.build.stream import Stream
+    from dataflow.operators.inputs import InputHandle, UnorderedInput
+    from dataflow.operators.loops import LoopHandle
+    from dataflow.run.dataflow import Dataflow
+
+D = TypeVar("D")
+Items = Iterable[D] | AsyncIterable[D]
+
+
+class Scope:
+    """Builds operators that share one type of time. Ends with its `with` block."""
+
+    def __init__(self, dataflow: Dataflow, levels: Levels, parent: Scope | None = None) -> None:
+        self.dataflow = dataflow
+        self.levels = levels
+        self.parent = parent
+        self.domain: Domain = levels[0] if len(levels) == 1 else Product(*levels)
+        self._open = True
+
+    @property
+    def title(self) -> str:
+        """How errors call it."""
+        root = f"dataflow {self.dataflow.name!r}"
+        return root if self.parent is None else f"a nested scope (depth {len(self.levels) - 1}) of {root}"
+
+    # Where records come from
+
+    @overload
+    def input(self, name: str = ...) -> tuple[InputHandle[Any], Stream[Any]]: ...
+
+    @overload
+    def input(self, name: str = ..., *, of: type[D]) -> tuple[InputHandle[D], Stream[D]]: ...
+
+    def input(self, name: str = "input", *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+        """An input that main feeds: (handle, stream).
+
+        `of` is for type checkers only: `scope.input(of=int)` gives an `InputHandle[int]` and a `Stream[int]`.
+        """
+        return inputs.input(self, name)
+
+    @overload
+    def unordered_input(self, name: str = ...) -> tuple[UnorderedInput[Any], Stream[Any]]: ...
+
+    @overload
+    def unordered_input(self, name: str = ..., *, of: type[D]) -> tuple[UnorderedInput[D], Stream[D]]: ...
+
+    def unordered_input(
+        self, name: str = "unordered input", *, of: Any = None
+    ) -> tuple[UnorderedInput[Any], Stream[Any]]:
+        """An input that main feeds at any time for which it holds a capability: (handle, stream). `of`: see `input`."""
+        return inputs.unordered_input(self, name)
+
+    @overload
+    def source(
+        self,
+        records: Items[tuple[Any, Iterable[D]]] | Callable[[], Items[tuple[Any, Iterable[D]]]],
+        *,
+        batch: int | None = ...,
+        ahead: int = ...,
+        every: float | None = ...,
+        timed: Literal[True],
+        name: str = ...,
+    ) -> Stream[D]: ...
+
+    @overload
+    def source(
+        self,
+        records: Items[D] | Callable[[], Items[D]],
+        *,
+        batch: int | None = ...,
+        ahead: int = ...,
+        every: float | None = ...,
+        timed: Literal[False] = ...,
+        name: str = ...,
+    ) -> Stream[D]: ...
+
+    def source(
+        self,
+        records: Iterable[Any] | AsyncIterable[Any] | Callable[[], Any],
+        *,
+        batch: int | None = None,
+        ahead: int = 8,
+        every: float | Duration | None = None,
+        timed: bool = False,
+        name: str = "source",
+    ) -> Stream[Any]:
+        """The records of an iterable or asynchronous iterable, `batch` of them at each time 0, 1, 2, ...
+
+        At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
+        or "250ms", or a timedelta. With `timed`, items are (time, records) pairs in the order of their times.
+        """
+        return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
+
+    def replay(self, *captures: Iterable[Any], name: str = "replay") -> Stream[Any]:
+        """The streams that were captured (see Stream.capture), as if they happened again."""
+        return replay.replay(self, captures, name)
+
+    def concat(self, streams: Iterable[Stream[D]], name: str = "concat") -> Stream[D]:
+        """All records of several streams."""
+        return rows.concat(self, tuple(streams), name)
+
+    # Loops
+
+    @contextmanager
+    def nested(self, time: Any = int) -> Iterator[Scope]:
+        """A scope in which times have one more level, of type `time`: `with scope.nested() as loop: ...`."""
+        self.require_open("a nested scope")
+        domain = domain_of(time)
+        inner = Scope(self.dataflow, (*self.levels, Checked(domain) if self.dataflow.debug else domain), self)
+        try:
+            yield inner
+        finally:
+            inner.close()
+
+    def feedback(self, summary: Any = 1, name: str = "feedback") -> tuple[LoopHandle, Stream[Any]]:
+        """The start of a loop: (handle, stream). What is connected to the handle comes out of the stream later.
+
+        `summary` says how much later, in the innermost level of this scope's time.
+        """
+        return loops.feedback(self, summary, name)
+
+    # For builders
+
+    def path(self, summary: Any) -> PathSummary:
+        """A summary of the innermost level as a path within this scope; None for the identity."""
+        if isinstance(summary, PathSummary):
+            return summary
+        if summary is None:
+            return identity(self.levels)
+        outer = tuple(domain.identity for domain in self.levels[:-1])
+        return advance(self.levels, (*outer, self.levels[-1].summary(summary)))
+
+    def require_open(self, what: str) -> None:
+        """ConstructionError if the scope's block has ended."""
+        if not self._open:
+            raise ConstructionError(f"{what} cannot be added: the `with` block of {self.title} has ended")
+
+    def close(self) -> None:
+        """Ends the scope: nothing can be added any more."""
+        self._open = False

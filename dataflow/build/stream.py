@@ -1,0 +1,247 @@
+"""Streams: what operators are applied to. Each method adds an operator to the dataflow and returns what comes out of
+it.
+
+The methods are the operators of `dataflow.operators`; the documentation of each is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from dataflow.build import builder
+from dataflow.channels.pact import Pact
+from dataflow.columns.operators import ColumnOperators
+from dataflow.errors import ConstructionError
+from dataflow.operators import keyed, loops, probe, replay, rows, sink, timing
+from dataflow.progress.graph import Source
+from dataflow.time.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.build.scope import Scope
+
+D = TypeVar("D", covariant=True)
+E = TypeVar("E")
+F = TypeVar("F")
+K = TypeVar("K")  # of keys
+S = TypeVar("S")  # of states
+
+
+class Stream(Generic[D]):
+    """The records that leave one output of one operator."""
+
+    def __init__(self, scope: Scope, source: Source) -> None:
+        self.scope = scope
+        self.source = source
+
+    def require_usable(self, what: str) -> None:
+        """ConstructionError if the stream's scope has ended."""
+        self.scope.require_open(what)
+
+    def __repr__(self) -> str:
+        graph = self.scope.dataflow.graph
+        return f"<stream: {graph.name(self.source)}>"
+
+    def __iter__(self) -> Any:
+        raise ConstructionError("a stream cannot be iterated: its records arrive later. Use inspect, sink or capture")
+
+    # Record by record
+
+    def map(self, function: Callable[[D], E], name: str = "map") -> Stream[E]:
+        """`function(record)` for each record."""
+        return rows.map(self, function, name)
+
+    def flat_map(self, function: Callable[[D], Iterable[E]], name: str = "flat_map") -> Stream[E]:
+        """Every item of `function(record)`, for each record."""
+        return rows.flat_map(self, function, name)
+
+    def filter(self, predicate: Callable[[D], Any], name: str = "filter") -> Stream[D]:
+        """The records for which `predicate(record)` is true."""
+        return rows.filter(self, predicate, name)
+
+    def inspect(self, function: Callable[[Time, D], Any], name: str = "inspect") -> Stream[D]:
+        """Calls `function(time, record)` for each record, and passes it on."""
+        return rows.inspect(self, function, name)
+
+    def inspect_batch(self, function: Callable[[Time, Any], Any], name: str = "inspect_batch") -> Stream[D]:
+        """Calls `function(time, batch)` for each batch, a list of records or `Columns`, and passes it on."""
+        return rows.inspect_batch(self, function, name)
+
+    def concat(self, *others: Stream[E], name: str = "concat") -> Stream[D | E]:
+        """All records of this stream and of others."""
+        return rows.concat(self.scope, (self, *others), name)
+
+    def partition(self, parts: int, route: Callable[[D], int], name: str = "partition") -> list[Stream[D]]:
+        """`parts` streams; a record goes to the one that `route(record)` names."""
+        return rows.partition(self, parts, route, name)
+
+    def branch(self, predicate: Callable[[D], Any], name: str = "branch") -> tuple[Stream[D], Stream[D]]:
+        """Two streams: the records for which `predicate(record)` is true, and the others."""
+        return rows.branch(self, predicate, name)
+
+    # Between workers
+
+    def exchange(self, key: Callable[[D], Any], name: str = "exchange") -> Stream[D]:
+        """Brings records with equal `key(record)` to the same worker."""
+        return rows.exchange(self, key, name)
+
+    def broadcast(self, name: str = "broadcast") -> Stream[D]:
+        """Brings every record to every worker."""
+        return rows.broadcast(self, name)
+
+    # By time and by key
+
+    def delay(self, later: Callable[[Time, D], Time], name: str = "delay") -> Stream[D]:
+        """Moves each record to the time `later(time, record)`."""
+        return timing.delay(self, later, name)
+
+    @overload
+    def aggregate(
+        self, key: Callable[[D], K], initial: Callable[[], S], fold: Callable[[S, D], S], *, name: str = ...
+    ) -> Stream[tuple[K, S]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        key: Callable[[D], K],
+        initial: Callable[[], S],
+        fold: Callable[[S, D], S],
+        emit: Callable[[K, S], E],
+        name: str = ...,
+    ) -> Stream[E]: ...
+
+    def aggregate(
+        self,
+        key: Callable[[D], Any],
+        initial: Callable[[], Any],
+        fold: Callable[[Any, D], Any],
+        emit: Callable[[Any, Any], Any] | None = None,
+        name: str = "aggregate",
+    ) -> Stream[Any]:
+        """For each key at each time, `initial()` folded over its records; `emit(key, state)`, or (key, state), comes
+        out."""
+        return keyed.aggregate(self, key, initial, fold, emit, name)
+
+    def reduce(
+        self, key: Callable[[D], K], function: Callable[[K, list[D]], Iterable[E]], name: str = "reduce"
+    ) -> Stream[E]:
+        """For each key at each time, every item of `function(key, records)`."""
+        return keyed.reduce(self, key, function, name)
+
+    @overload
+    def count(self, key: None = None, name: str = ...) -> Stream[int]: ...
+
+    @overload
+    def count(self, key: Callable[[D], K], name: str = ...) -> Stream[tuple[K, int]]: ...
+
+    def count(self, key: Callable[[D], Any] | None = None, name: str = "count") -> Stream[Any]:
+        """(key, number of records) for each key at each time; without a key, the number of records at each time."""
+        return keyed.count(self, key, name)
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], K],
+        other_key: Callable[[E], K] | None = None,
+        *,
+        name: str = ...,
+    ) -> Stream[tuple[K, D, E]]: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Any] | None = None,
+        *,
+        emit: Callable[[Any, D, E], F],
+        name: str = ...,
+    ) -> Stream[F]: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Any] | None,
+        emit: Callable[[Any, D, E], F],
+        /,
+        name: str = ...,
+    ) -> Stream[F]: ...
+
+    def join(
+        self,
+        other: Stream[E],
+        key: Callable[[D], Any],
+        other_key: Callable[[E], Any] | None = None,
+        emit: Callable[[Any, D, E], Any] | None = None,
+        name: str = "join",
+    ) -> Stream[Any]:
+        """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or those three."""
+        by = key if other_key is None else other_key
+        return keyed.join(self, other, key, by, emit, name)
+
+    # Loops
+
+    def enter(self, scope: Scope, name: str = "enter") -> Stream[D]:
+        """Brings the stream into a nested scope, at the first time of its new level."""
+        return loops.enter(self, scope, name)
+
+    def leave(self, name: str = "leave") -> Stream[D]:
+        """Brings the stream out of its nested scope."""
+        return loops.leave(self, name)
+
+    def connect_loop(self, loop: loops.LoopHandle) -> None:
+        """Sends the records round the loop: they come out of its stream, later."""
+        loop.connect(self)
+
+    @overload
+    def iterate(
+        self, body: Callable[[Stream[D]], tuple[Stream[Any], Stream[E]]], summary: Any = ...
+    ) -> Stream[E]: ...
+
+    @overload
+    def iterate(self, body: Callable[[Stream[D]], Stream[E]], summary: Any = ...) -> Stream[E]: ...
+
+    def iterate(self, body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
+        """Sends records round `body` until none are left. See dataflow.operators.loops.iterate."""
+        return loops.iterate(self, body, summary)
+
+    # Where records go
+
+    def probe(self) -> probe.Probe:
+        """Something to ask, and to wait on, for how far this stream has come."""
+        return probe.probe(self)
+
+    def sink(self, write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:
+        """Calls `write(time, batch)` for each batch (records or `Columns`), awaiting it if it is asynchronous.
+
+        The stream that is returned carries no records; its frontier says what has been written.
+        """
+        return sink.sink(self, write, name)
+
+    def capture(self, into: Callable[[Any], Any], name: str = "capture") -> Stream[D]:
+        """Calls `into(event)` with everything that happens on the stream, for Scope.replay; passes the records on."""
+        return replay.capture(self, into, name)
+
+    # Columns
+
+    @property
+    def columns(self) -> ColumnOperators:
+        """The operators on batches of columns: `stream.columns.filter(...)`; see dataflow.columns.operators."""
+        return ColumnOperators(self)
+
+    # For operator authors
+
+    def unary(self, name: str, make: Any, **options: Any) -> Stream[Any]:
+        """A generic operator with one input: see dataflow.build.builder.unary."""
+        return builder.unary(self, name, make, **options)
+
+    def unary_notify(self, name: str, on_batch: Any, on_notify: Any, *, pact: Pact | None = None) -> Stream[Any]:
+        """A generic operator that is notified of completed times: see dataflow.build.builder.unary_notify."""
+        return builder.unary_notify(self, name, on_batch, on_notify, pact=pact)
+
+    def binary(self, other: Stream[Any], name: str, make: Any, **options: Any) -> Stream[Any]:
+        """A generic operator with two inputs: see dataflow.build.builder.binary."""
+        return builder.binary(self, other, name, make, **options)

@@ -1,0 +1,69 @@
+"""Values that msgpack takes for something else without asking: a bytearray or memoryview for bytes, an extension of
+msgpack's own for one of ours.
+
+They are looked for in what was packed already, since only then it is known to have an end; a pass over the types
+of all values, in C. Where there are any (hardly ever) each is put into a `Revealed`, which msgpack asks about.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Collection
+from typing import Any
+
+import msgpack
+
+from dataflow.comm.values.refusal import Refusal
+
+_PRETENDERS = frozenset({bytearray, memoryview, msgpack.ExtType})
+_TRANSPARENT = frozenset({list, dict})  # what msgpack looks into by itself
+SUSPECTS = _PRETENDERS | _TRANSPARENT
+
+
+class Revealed:
+    """A value that msgpack would take for something else."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def hides(values: Collection[Any]) -> bool:
+    """Whether there is such a value among these, or in lists and dictionaries in them. They must have an end."""
+    level = values
+    while not (kinds := set(map(type, level))).isdisjoint(SUSPECTS):
+        if not kinds.isdisjoint(_PRETENDERS):
+            return True
+        inside = level if kinds <= _TRANSPARENT else [value for value in level if type(value) in _TRANSPARENT]
+        level = gc.get_referents(*inside)  # all that is in them, but for keys of dictionaries that have only strings
+    return False
+
+
+def reveal(value: Any) -> Any:
+    """The value with every such value in it put into a `Revealed`."""
+    kind = type(value)
+    if kind in _PRETENDERS:
+        return Revealed(value)
+    if kind is list:
+        return [reveal(item) for item in value]
+    if kind is dict:
+        return {reveal(key): reveal(item) for key, item in value.items()}
+    return value
+
+
+def of_revealed(revealed: Revealed) -> bytes:
+    """The bytes of a bytearray; a refusal of anything else."""
+    value = revealed.value
+    if type(value) is bytearray:
+        return bytes(value)
+    if type(value) is memoryview:
+        raise Refusal(value, "Send bytes: `bytes(view)`.")
+    raise Refusal(value, "Send its code and its data: `tuple(value)`.")
+
+
+def to_bytearray(plain: Any) -> bytearray:
+    """The bytearray that `of_revealed` was given."""
+    if type(plain) is not bytes:
+        raise ValueError(f"{type(plain).__name__} where bytes belong")
+    return bytearray(plain)

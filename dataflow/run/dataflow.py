@@ -1,0 +1,384 @@
+"""One dataflow on one worker: its operators, its tracker, and what goes round between them.
+
+The life of a change: an operator's step takes and gives messages and handles capabilities, all of which is gathered
+in the outbox; `flush` says it to every worker; `hear` keeps what this worker and others have said; `settle` applies
+it to the tracker and activates whoever watches a frontier that moved. `step` does all of this until nothing is left
+to do. The seeded scheduler of `dataflow.testing` calls the same pieces in any other order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import trio
+
+from dataflow.build.operator import Operator
+from dataflow.channels.channel import AcknowledgedChannel, LocalChannel, RoutedChannel
+from dataflow.channels.pact import Batch, Pipeline
+from dataflow.channels.ports import InputPort
+from dataflow.comm.flow import weigh
+from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
+from dataflow.comm.text import plain
+from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
+from dataflow.progress.broadcast import Inbox, Outbox
+from dataflow.progress.graph import Graph, Source, Target
+from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
+from dataflow.progress.validity import Validity
+from dataflow.time.antichain import Antichain
+from dataflow.time.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.operators.probe import Probe
+    from dataflow.run.worker import Worker
+
+writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
+"""The dataflow for one of whose sinks the current task writes: that must not wait for room in it."""
+
+
+class Dataflow:
+    """The part of a dataflow that lives on one worker."""
+
+    tracker: Tracker
+
+    def __init__(self, worker: Worker, number: int, name: str, debug: bool) -> None:
+        self.worker = worker
+        self.number = number
+        self.name = name
+        self.debug = debug
+        self.graph = Graph()
+        self.operators: list[Operator] = []
+        self.outbox = Outbox(worker.index)
+        self.built = False
+        self.started = trio.Event()  # set when construction is complete, or abandoned
+        self.dropped = False
+        self.close_inputs: list[Callable[[], None]] = []  # what to call when main has returned
+        self.on_end: list[Callable[[], None]] = []  # whoever waits for something that may never come any more
+        self.probes: list[Probe] = []  # for explanations
+        self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
+        self._inbox = Inbox()
+        self._heard: dict[Pointstamp, int] = {}  # changes to apply; what cancels stays as a zero
+        self._greeted: set[int] = set()
+        self._held: dict[int, list[Message]] = {}  # by sender, what came before its Hello
+        self._inputs: dict[int, InputPort] = {}  # by index of location
+        self._watchers: list[list[Callable[[], None]]] = []  # by index of location
+        self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
+        self._active: list[int] = []  # a heap of operators to run in this sweep
+        self._next: list[int] = []  # and in the next
+        self._cursor = -1  # the operator that runs now, or -1
+        self._last_frontiers: dict[int, Antichain] = {}  # debug mode only
+
+    # Construction
+
+    def complete_construction(self) -> None:
+        """Freezes the graph, connects the channels, and greets the other workers."""
+        if self.unconnected:
+            names = ", ".join(self.unconnected.values())
+            raise ConstructionError(f"{names}: the loop is open; connect a stream with connect_loop(...)")
+        if not self.graph.nodes:
+            raise ConstructionError("a dataflow needs at least one operator")
+        self.graph.freeze()
+        self.tracker = make_tracker(self.graph, self.worker.peers)
+        self._validity = Validity(self.graph)
+        self._watchers = [[] for _ in self.graph.locations]
+        self.built = True
+        for operator in self.operators:
+            self._bind(operator)
+        for location, watcher in self._early_watchers:
+            self._watchers[self.graph.index(location)].append(watcher)
+        for source, target in self.graph.edges:
+            self._connect(source, target)
+        self.worker.broadcast(Hello(self.worker.index, self.number, self.name, self.graph.describe()))
+        for operator in self.operators:
+            if operator.watches_frontier:
+                operator.activate()  # its first frontier is news
+        self.started.set()
+
+    def _bind(self, operator: Operator) -> None:
+        for port in operator.inputs:
+            port.index = self.graph.index(Target(operator.number, port.number))
+            self._inputs[port.index] = port
+            if operator.watches_frontier:
+                self._watchers[port.index].append(operator.activate)
+        for output in operator.outputs:
+            output.bind(self.graph.index(Source(operator.number, output.number)))
+
+    def _connect(self, source: Source, target: Target) -> None:
+        port = self.operators[target.node].inputs[target.port]
+        output = self.operators[source.node].outputs[source.port]
+        alone = self.worker.peers == 1 and not port.pact.validates and not self.debug  # in debug mode bad keys show
+        if isinstance(port.pact, Pipeline) or alone:
+            output.connect(LocalChannel(self, port))
+        else:
+            kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
+            output.connect(kind(self, port, port.pact))
+
+    def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
+        """Has `watcher` called whenever the frontier at `location` has changed."""
+        if self.built:
+            self._watchers[self.graph.index(location)].append(watcher)
+        else:
+            self._early_watchers.append((location, watcher))
+
+    # Running
+
+    def schedule(self, number: int) -> None:
+        """Puts an operator on the list of those to run: in this sweep if its turn is still to come."""
+        if number > self._cursor:
+            heappush(self._active, number)
+        else:
+            self._next.append(number)
+        self.worker.wake()
+
+    @property
+    def runnable(self) -> list[int]:
+        """The operators that have something to do."""
+        return sorted(self._active + self._next)
+
+    def run(self, number: int) -> None:
+        """Runs the step of one operator. What it raises gets a note that says where it was raised."""
+        operator = self.operators[number]
+        operator.active = False
+        try:
+            operator.step()
+        except StopIteration as error:  # which would mean something else to the coroutine that called us
+            wrapped = RuntimeError(f"StopIteration was raised: {error!r}")
+            wrapped.add_note(self.where(operator))
+            raise wrapped from error
+        except BaseException as error:
+            error.add_note(self.where(operator))
+            raise
+        for port in operator.inputs:
+            port.message.live = False  # the step is over, and with it the right that came with its last message
+        if operator.owed and not operator.queued:
+            self._settle_debts(operator)
+
+    def _settle_debts(self, operator: Operator) -> None:
+        """The operator has taken what others sent it: they may send more."""
+        for sender, size in operator.owed:
+            self.worker.took(sender, size)
+        operator.owed.clear()
+        for port in operator.inputs:
+            for sender, size in port.owed.items():
+                self.worker.send(sender, Taken(self.worker.index, self.number, port.index, size))
+            port.owed.clear()
+
+    def run_only(self, number: int) -> None:
+        """Runs one of the runnable operators, out of turn (for the seeded scheduler)."""
+        for waiting in (self._active, self._next):
+            if number in waiting:
+                waiting.remove(number)
+                heapify(self._active)
+                break
+        self.run(number)
+
+    def sweep(self) -> None:
+        """Runs every operator that has something to do once, in the order of construction."""
+        if self._next:
+            for number in self._next:
+                heappush(self._active, number)
+            self._next = []
+        active = self._active
+        try:
+            while active:
+                self._cursor = number = heappop(active)
+                self.run(number)
+        finally:
+            self._cursor = -1
+
+    def flush(self) -> None:
+        """Says every change since the last time, to all workers."""
+        batch = self.outbox.flush()
+        if batch is not None:
+            self._hear(batch.changes)
+            if self.worker.peers > 1:
+                self.worker.broadcast(Progress(self.worker.index, self.number, batch))
+
+    def _hear(self, changes: Iterable[Change]) -> None:
+        """Keeps changes until they are applied. A message that was sent and taken in the meantime cancels here."""
+        heard = self._heard
+        for pointstamp, diff in changes:
+            heard[pointstamp] = heard.get(pointstamp, 0) + diff
+
+    def settle(self) -> None:
+        """Applies what has been heard, and tells whoever watches a frontier that moved."""
+        if not self._heard:
+            return
+        changes, self._heard = self._heard, {}
+        for index in self.tracker.propagate(changes.items()):
+            if self.debug:
+                self._assert_monotone(index)
+            for watcher in self._watchers[index]:
+                watcher()
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something has been heard and not applied."""
+        return bool(self._heard)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to do without hearing from anybody."""
+        return bool(self._active or self._next or self._heard or self.outbox.pending.counts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing can happen here any more."""
+        return self.dropped or (not self.busy and self.tracker.complete)
+
+    def step(self, rounds: int = 16) -> None:
+        """Runs operators and settles progress until there is nothing to do, or `rounds` times."""
+        for number in range(rounds):
+            if self._active or self._next:
+                self.sweep()
+            self.flush()
+            if not number:
+                self.worker.flush_transport()  # what we find out now, others can find out at the same time
+            self.settle()
+            if not (self._active or self._next or self.outbox.pending.counts):
+                return
+
+    def where(self, operator: Operator) -> str:
+        """The note that an exception gets."""
+        return (
+            f"in operator {operator.label} of dataflow {self.name!r} on worker {self.worker.index} "
+            f"of {self.worker.peers}"
+        )
+
+    def _assert_monotone(self, index: int) -> None:
+        now = self.tracker.frontier(index)
+        before = self._last_frontiers.get(index)
+        assert before is None or before.dominates(now), (self.graph.name(self.graph.locations[index]), before, now)
+        self._last_frontiers[index] = now
+
+    # Flow control
+
+    async def room(self) -> None:
+        """Waits while too much data is on its way, or waits for this dataflow's sinks. Always a checkpoint."""
+        if writing.get() is self:
+            raise Stuck(
+                f"a sink of dataflow {self.name!r} waits for room in that dataflow, and there may be none before the "
+                "sink has written what it has: send without waiting for room"
+            )
+        await self.worker.wait_until(lambda: self.dropped or self.worker.flow.open_to(self.number))
+
+    def keep(self, size: int) -> None:
+        """A sink has taken data of that weight to write, or has written it (less than 0)."""
+        if not self.dropped:
+            self.worker.kept(self.number, size)
+
+    # Messages from and to other workers
+
+    def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> int:
+        """Hands a message to the transport. It has been counted. What it weighs."""
+        size = weigh(batch)
+        self.worker.send_data(worker, Data(self.worker.index, self.number, channel, time, batch, size))
+        return size
+
+    def receive(self, message: Message) -> None:
+        """Takes a message of another worker; holds it if that worker has not said Hello yet."""
+        if self.dropped:
+            if isinstance(message, Data):
+                self.worker.took(message.sender, message.size)
+            return
+        if isinstance(message, Hello):
+            self._greet(message)
+        elif message.sender not in self._greeted:
+            self._held.setdefault(message.sender, []).append(message)
+        elif isinstance(message, Progress):
+            self._validity.require(message.sender, message.batch.changes)
+            self._hear(self._inbox.accept(message.batch))
+        elif isinstance(message, Data):
+            self._receive_data(message)
+        elif isinstance(message, Taken):
+            self._acknowledge(message)
+        elif isinstance(message, Dropped):
+            self.end(f"worker {message.sender} dropped dataflow {self.name!r}")
+
+    def _greet(self, hello: Hello) -> None:
+        mine, theirs = self.graph.describe(), hello.description
+        if mine != theirs:
+            raise GraphMismatch(_first_difference(self, hello))
+        self._greeted.add(hello.sender)
+        for message in self._held.pop(hello.sender, ()):
+            self.receive(message)
+
+    def _receive_data(self, message: Data) -> None:
+        port = self._inputs.get(message.channel)
+        if port is None or isinstance(port.pact, Pipeline):
+            raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
+        self._validity.require_time(message.sender, message.channel, message.time)
+        port.queue.append((message.time, message.batch))
+        port.operator.owed.append((message.sender, message.size))
+        if port.acknowledged:
+            port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
+        port.operator.activate()
+
+    def _acknowledge(self, message: Taken) -> None:
+        """Data that this worker sent was taken."""
+        port = self._inputs.get(message.channel)
+        if port is None or not 0 <= message.size <= port.on_its_way:
+            raise ProtocolError(f"worker {message.sender} acknowledges what nobody sent it: {message!r}")
+        port.on_its_way -= message.size
+        if port.on_taken is not None:
+            port.on_taken()
+
+    # The end
+
+    def abandon(self) -> None:
+        """Construction failed: whoever waits for its end goes home."""
+        self.end("its construction failed")
+        self.started.set()
+
+    def drop(self) -> None:
+        """Ends the dataflow on all workers, whatever it was doing."""
+        if not self.built:
+            raise ConstructionError(f"dataflow {self.name!r} is still being built: it can be dropped after its block")
+        if not self.dropped and not self.complete:
+            self.worker.broadcast(Dropped(self.worker.index, self.number))
+        self.end(f"dataflow {self.name!r} was dropped")
+
+    def end(self, why: str) -> None:
+        """Forgets everything and wakes whoever waits."""
+        self.dropped = True
+        self._why_dropped = why
+        self._active, self._next, self._heard = [], [], {}
+        for operator in self.operators:
+            for port in operator.inputs:
+                port.queue.clear()
+            for output in operator.outputs:
+                output.disconnect()
+            self._settle_debts(operator)
+        self.worker.flow.forget(self.number)
+        self.worker.make_room()
+        self.notify_end()
+
+    def notify_end(self) -> None:
+        """Wakes whoever waits for something that will not come any more."""
+        for probe in self.probes:
+            probe.wake_all()
+        waiting, self.on_end = self.on_end, []
+        for wake in waiting:
+            wake()
+
+    def require_alive(self) -> None:
+        """DataflowDropped if the dataflow is gone."""
+        if self.dropped:
+            raise DataflowDropped(f"{self._why_dropped}: nothing can be sent to it or awaited from it")
+
+    _why_dropped = ""
+
+
+def _first_difference(dataflow: Dataflow, hello: Hello) -> str:
+    mine, theirs = dataflow.graph.describe(), hello.description
+    here, there = f"worker {dataflow.worker.index}", f"worker {hello.sender}"
+    advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
+    for a, b in zip(mine, theirs, strict=False):
+        if a != b:
+            difference = f"{here} has {a}, {there} has {plain(b)}"
+            return f"dataflow {dataflow.name!r} differs between workers: {difference}. {advice}"
+    longer, lines = (here, mine) if len(mine) > len(theirs) else (there, theirs)
+    extra = lines[min(len(mine), len(theirs))]
+    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {plain(extra)}. {advice}"

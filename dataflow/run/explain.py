@@ -1,0 +1,100 @@
+"""For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dataflow.progress.graph import Location, Source
+from dataflow.progress.reach import path_summaries
+from dataflow.time.order import Time, less_equal
+
+if TYPE_CHECKING:
+    from dataflow.operators.probe import Probe
+    from dataflow.run.dataflow import Dataflow
+    from dataflow.run.worker import Worker
+
+
+def explain(worker: Worker) -> str:
+    """A few lines for each dataflow that is not complete."""
+    lines = [f"worker {worker.index} of {worker.peers}:"]
+    for dataflow in worker.dataflows:
+        lines += [f"  {line}" for line in explain_dataflow(dataflow)]
+    if not worker.dataflows:
+        lines.append("  every dataflow is complete")
+    lines += [f"  {line}" for line in _unbuilt(worker)]
+    return "\n".join(lines)
+
+
+def warn_if_stuck(worker: Worker) -> None:
+    """Says on standard error that a computation cannot end: main has returned, and an operator keeps a capability.
+
+    Says nothing while a source may still send: then it may well take for ever.
+    """
+    for dataflow in worker.dataflows:
+        held = [dataflow.graph.locations[index] for index, _ in dataflow.tracker.pointstamps()]
+        if dataflow.busy or any(not dataflow.graph.nodes[location.node].inputs for location in held):
+            return
+    print(f"main has returned, and the computation does not end:\n{explain(worker)}", file=sys.stderr)
+
+
+def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
+    """What holds this dataflow, as this worker sees it."""
+    yield f"{dataflow.name!r}: {len(dataflow.operators)} operators, {'busy' if dataflow.busy else 'idle'}"
+    outstanding = dataflow.tracker.pointstamps().items()
+    for (index, time), count in sorted(outstanding, key=lambda item: item[0]):  # times compare at one location only
+        yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}"
+    for number in dataflow.runnable:
+        yield f"  {dataflow.operators[number].label} is about to run"
+    for probe in dataflow.probes:
+        yield from (f"  {line}" for line in _waits(dataflow, probe))
+
+
+def _pointstamp(dataflow: Dataflow, location: Location, time: Time, count: int) -> str:
+    operator = dataflow.operators[location.node]
+    if isinstance(location, Source):
+        here = operator.outputs[location.port].held.get(time, 0)
+        kind = "capability" if count == 1 else "capabilities"
+        hint = "" if operator.inputs else ": not advanced past it, nor closed"
+        if count < 0:
+            return f"{operator.label} dropped {-count} {kind} at {time!r} that this worker has not heard of yet"
+        return f"{operator.label} holds {count} {kind} at {time!r}{_where(dataflow, count, here)}{hint}"
+    if count < 0:
+        return f"{-count} messages at {time!r} to {operator.label} were taken that this worker has not heard of yet"
+    queued = sum(1 for t, _ in operator.inputs[location.port].queue if t == time)
+    kind = "message" if count == 1 else "messages"
+    where = f"{queued} queued on this worker" if queued else "on other workers, or on the way"
+    return f"{count} {kind} at {time!r} to {operator.label} ({where})"
+
+
+def _where(dataflow: Dataflow, count: int, here: int) -> str:
+    if dataflow.worker.peers == 1 and not here:
+        return ""  # counted, but not by one of its outputs: nothing to say
+    if count == 1:
+        return " (on this worker)" if here else " (on another worker)"
+    return f" ({here} of them on this worker)"
+
+
+def _waits(dataflow: Dataflow, probe: Probe) -> Iterator[str]:
+    for awaited in probe.awaited:
+        held = [f"{dataflow.operators[at.node].label} at {time!r}" for at, time in holders(dataflow, probe, awaited)]
+        yield f"somebody waits for {probe!r} to pass {awaited!r}; held by {', '.join(held) or 'nothing any more'}"
+
+
+def holders(dataflow: Dataflow, probe: Probe, awaited: Time) -> Iterator[tuple[Location, Time]]:
+    """The pointstamps that keep a probe from passing a time."""
+    for (index, time), count in dataflow.tracker.pointstamps().items():
+        location = dataflow.graph.locations[index]
+        if count > 0 and _holds(dataflow, location, time, probe.source, awaited):
+            yield location, time
+
+
+def _holds(dataflow: Dataflow, location: Location, time: Time, end: Location, awaited: Time) -> bool:
+    outcomes = (path.results_in(time) for path in path_summaries(dataflow.graph, location).get(end, ()))
+    return any(outcome is not None and less_equal(outcome, awaited) for outcome in outcomes)
+
+
+def _unbuilt(worker: Worker) -> Iterator[str]:
+    for number, senders in worker.unbuilt.items():
+        yield f"worker {', '.join(map(str, sorted(senders)))} built dataflow number {number}; this worker has not"

@@ -1,0 +1,152 @@
+"""Somebody waits, and nothing moves: a line on standard error that says for what, and who holds it.
+
+A wait is suspicious if it is one that only this computation can end (a probe's, or for room), and for a while neither
+what it waits for has come nearer nor the dataflow has had anything to do. It is not, if the outside may end it: a task
+of an operator (a source, an asynchronous sink) holds the time that is waited for. A main that sleeps, or waits for the
+outside itself, waits for nothing of ours. Where only other workers hold the time, they may be at work, and it takes
+longer to become suspicious.
+
+Each line makes the next one wait ten times as long, so that a program which is slow on purpose says little.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+
+from dataflow.comm.flow import ON_ITS_WAY
+from dataflow.progress.graph import Location, Source
+from dataflow.run.explain import holders
+from dataflow.time.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.operators.probe import Probe
+    from dataflow.run.dataflow import Dataflow
+    from dataflow.run.worker import Worker
+
+_LOOKS = 5  # in the time that makes a wait suspicious
+_ELSEWHERE = 6  # so many times longer, if others hold what is waited for
+_RARER = 10  # so many times later the next line may come
+
+Key: TypeAlias = tuple[object, ...]
+"""What is waited for, and how near it is: while this stays the same, nothing moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a wait is suspicious."""
+
+    text: str
+    here: bool  # whether something on this worker holds what is waited for
+
+
+class Watch:
+    """Looks at one worker's waits now and then. A look costs O(probes); a verdict, an explanation."""
+
+    def __init__(self, worker: Worker, after: float) -> None:
+        """`after` so many seconds in which nothing moves, a line."""
+        self._worker = worker
+        self._gap = after
+        self._tick = after / _LOOKS
+        self._waited: dict[Key, float] = {}
+
+    async def run(self) -> None:
+        """Looks for as long as the worker lives."""
+        last = trio.current_time()
+        while True:
+            await trio.sleep(self._tick)
+            now = trio.current_time()
+            if now - last > 2 * self._tick:
+                self._waited.clear()  # this worker was busy, or stopped, and so was whatever it waits for
+            last = now
+            self.look()
+
+    def look(self) -> None:
+        """One tick has passed since the last look."""
+        waits = self._waits()
+        self._waited = {key: self._waited.get(key, -self._tick) + self._tick for key in waits}
+        for key, seconds in self._waited.items():
+            if seconds // self._gap == (seconds - self._tick) // self._gap:
+                continue  # a verdict is not for every look
+            verdict = waits[key].verdict()
+            if verdict is not None and seconds >= self._gap * (1 if verdict.here else _ELSEWHERE):
+                self._say(verdict, seconds)
+                return
+
+    def _say(self, verdict: Verdict, seconds: float) -> None:
+        self._gap *= _RARER
+        print(
+            f"worker {self._worker.index} of {self._worker.peers} has waited {seconds:g} seconds for {verdict.text}. "
+            "`print(worker.explain())` says more; if it is meant to be so, `execute(..., warn_after=None)` is silent.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _waits(self) -> dict[Key, _ProbeWait | _RoomWait]:
+        waits: dict[Key, _ProbeWait | _RoomWait] = {}
+        for dataflow in self._worker.dataflows:
+            if dataflow.busy or not dataflow.built:
+                continue
+            for probe in dataflow.probes:
+                for time in probe.awaited:
+                    waits[id(probe), repr(time), repr(probe.frontier)] = _ProbeWait(dataflow, probe, time)
+        if self._worker.room_waiters:
+            flow = self._worker.flow
+            waits["room", flow.on_its_way, *flow.pressing] = _RoomWait(self._worker)
+        return waits
+
+
+@dataclass(frozen=True, slots=True)
+class _ProbeWait:
+    """Somebody waits for a probe to pass a time."""
+
+    dataflow: Dataflow
+    probe: Probe
+    time: Time
+
+    def verdict(self) -> Verdict | None:
+        """Who holds the time; None if the outside may let go of it."""
+        held = list(holders(self.dataflow, self.probe, self.time))
+        if not held or any(self._outside(location) for location, _ in held):
+            return None
+        here = [(location, time) for location, time in held if self._here(location, time)]
+        names = [f"{self.dataflow.operators[location.node].label} at {time!r}" for location, time in here or held]
+        more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+        where = "on this worker" if here else "on other workers"
+        entries = any(not self.dataflow.operators[location.node].inputs for location, _ in here)
+        advice = " (advance that input, or close it)" if entries else ""
+        text = (
+            f"{self.probe!r} of {self.dataflow.name!r} to pass {self.time!r}, and nothing moves: held by "
+            f"{', '.join(names[:3])}{more} {where}{advice}"
+        )
+        return Verdict(text, bool(here))
+
+    def _outside(self, location: Location) -> bool:
+        return isinstance(location, Source) and self.dataflow.operators[location.node].has_tasks
+
+    def _here(self, location: Location, time: Time) -> bool:
+        operator = self.dataflow.operators[location.node]
+        if isinstance(location, Source):
+            return time in operator.outputs[location.port].held
+        return any(queued == time for queued, _ in operator.inputs[location.port].queue)
+
+
+@dataclass(frozen=True, slots=True)
+class _RoomWait:
+    """Somebody waits for room to send."""
+
+    worker: Worker
+
+    def verdict(self) -> Verdict | None:
+        """Whose data is on its way; None if sinks keep it, which write to the outside."""
+        senders = sorted(sender for sender, why in self.worker.flow.pressing if why == ON_ITS_WAY)
+        if not senders:
+            return None
+        names = ", ".join(f"worker {sender}" for sender in senders)
+        queued = [operator for dataflow in self.worker.dataflows for operator in dataflow.operators if operator.queued]
+        at = f"{queued[0].label} on this worker does not take it" if queued else "other workers do not take it"
+        text = f"room to send, and nothing moves: too much data of {names} is on its way, and {at}"
+        return Verdict(text, bool(queued))

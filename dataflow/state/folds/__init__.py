@@ -1,0 +1,1 @@
+"""Folds: what a user writes for one record, and how it is compiled."""

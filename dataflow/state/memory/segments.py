@@ -1,0 +1,314 @@
+"""Segments of one large array: where tables and queues keep what belongs to a bin.
+
+The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
+array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. Large
+segments whose bins have left keep their memory for a while (see `warm`), and then return it to the system.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns.batch import Array
+from dataflow.state.memory import prefault as ahead
+from dataflow.state.memory.reuse import Place, Warm
+from dataflow.state.tables import kernels
+
+RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_MOST_ROWS = (1 << 31) - 1  # rows are numbered in 32 bits
+_LARGE = 1 << 16  # bytes from which on pages are given back
+_MUCH = 1 << 20  # bytes that were given out, for it to matter whether they are given back
+_HUGE = 1 << 21  # of a large page: a segment of this size and more is not written to once its pages are given back
+
+
+class OutOfMemory(MemoryError):
+    """A table has outgrown its reservation."""
+
+
+def reserve(size: int) -> mmap.mmap:
+    """Addresses without memory; large pages where the system offers them (a table is read at random)."""
+    try:
+        mapped = _map(size)
+    except OSError:
+        # There are addresses for 500 arrays or so. Dataflows that are over may hold them still: they are cycles of
+        # objects, and the collector, which counts objects and not addresses, has had no reason to look.
+        gc.collect()
+        mapped = _map_what_there_is(size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped
+
+
+def _map(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+
+
+def _map_what_there_is(size: int) -> mmap.mmap:
+    """For a system that limits addresses (ulimit -v): half as many, or half of that, and so on."""
+    try:
+        return _map(size)
+    except OSError:
+        if size <= 1 << 24:
+            raise
+        return _map_what_there_is(size // 2)
+
+
+Head = tuple[int, int, int, int]
+"""Of a piece of a bin: how many rows its segment has room for, how many it uses, its fourth number of `meta`, and where
+in it, in words, the piece belongs."""
+
+
+class Part:
+    """What belongs to bins and travels with them. This one has nothing to tell but its rows."""
+
+    segments: Segments
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are, here and elsewhere."""
+        return self.segments.bins
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        return self.segments.has(bins)
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """How many bytes of each bin, from one number up to another, would travel."""
+        return self.segments.sizes_of(first, end)
+
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        self.segments.stay_ahead()
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes of memory before they are needed."""
+        self.segments.make_ready(size)
+
+    def describe(self) -> Array:
+        """What must be known of the rows, besides themselves, where a bin arrives: words."""
+        return np.empty(0, np.uint64)
+
+    def heed(self, description: Array) -> None:
+        """A bin arrives, with its description."""
+
+    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        """Takes a bin out, in pieces of at most `limit` words."""
+        yield from self.copy(bin, limit)
+        self.segments.clear(bin)
+
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+        """The same pieces of a bin that stays. They are views: good until the bin changes."""
+        segments = self.segments
+        rows = segments.contents(bin)
+        room, used, extra = segments.meta[bin, kernels.ROOM :].tolist()
+        extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
+        for offset in range(0, len(rows), limit):
+            yield (room, used, extra, offset), rows[offset : offset + limit]
+
+    def come(self, bin: int, head: Head, words: Array) -> bool:
+        """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""
+        segments = self.segments
+        room, used, extra, offset = head
+        length = (used if segments.packed else room) * segments.stride
+        if offset + len(words) > length:
+            raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
+        if bin not in segments.missing:
+            segments.make(bin, room, used)
+            segments.missing[bin] = length
+            if segments.packed:
+                segments.meta[bin, kernels.RECORDS] = extra  # else it counts what is applied here
+        segments.contents(bin)[offset : offset + len(words)] = words
+        segments.missing[bin] -= len(words)
+        if segments.missing[bin]:
+            return False
+        del segments.missing[bin]
+        return True
+
+    def departed(self, bin: int) -> None:
+        """A bin has left."""
+
+    def arrived(self, bin: int) -> None:
+        """A bin has come."""
+
+
+class Segments:
+    """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout.
+
+    `packed`: the rows that are used are the first ones of a segment, and only they need to travel.
+    """
+
+    def __init__(self, bins: int, stride: int, packed: bool = False, reserved: int = RESERVED) -> None:
+        self.bins = bins
+        self.stride = stride
+        self.packed = packed
+        self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
+        self._counts: Array | None = None  # scratch of `reserve`
+        self._mapped = reserve(reserved)
+        self.words: Array = np.frombuffer(self._mapped, np.uint64)
+        # Read at random, like the rows: large pages here, too. Each of the four numbers lies in a stretch of its own,
+        # 4 bytes a bin, since loops need two or three of them: with 2^20 bins a cache should hold what they read.
+        self._about = reserve(bins * kernels.META * 4)
+        self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META, order="F")
+        self.ctl: Array = np.zeros(kernels.CTL, np.int64)
+        self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
+        self._touched = False  # whether a thread touches memory ahead
+        self._ready = 0  # bytes that were touched before such a thread began
+        self.deep = 0  # 2^deep bins share a segment
+        self._homes = 0  # the first so many rows are homes: places that belong to one bin each
+        self._kept: dict[int, int] = {}  # of bins that have left their homes, if these are small: where they are
+        self._warm = Warm(self._let_go, self._settle)  # what bins left behind, if it is large
+        self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
+
+    def contents(self, bin: int) -> Array:
+        """The words of a bin's segment that mean something, as they lie."""
+        first, room, used, _ = self.meta[bin].tolist()
+        return self.words[first * self.stride : (first + (used if self.packed else room)) * self.stride]
+
+    def reserve(self, bins: Array) -> None:
+        """Makes room for one more row per entry of `bins` (where packed)."""
+        if self._counts is None:
+            self._counts = np.zeros(self.bins, np.int64)
+        if kernels.reserve_rows(self.words, self.meta, self.ctl, self.stride, bins, self._counts) < 0:
+            raise self.full()
+
+    def stay_ahead(self) -> None:
+        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        unit = self.stride * 8
+        given = int(self.ctl[kernels.GIVEN])  # with homes: where these are much, what arrives will be, too
+        if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
+            return
+        self._touched = True
+        size = int(self.ctl[kernels.LIMIT]) * unit
+        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size, self._ready)
+        weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
+
+    def make_ready(self, size: int) -> None:
+        """Touches so many bytes beyond what is given out now, and not while records wait for them: for a run that is
+        measured, or one whose state will grow to a known size."""
+        unit = self.stride * 8
+        until = min(int(self.ctl[kernels.GIVEN]) * unit + size, int(self.ctl[kernels.LIMIT]) * unit)
+        if sys.platform == "linux":
+            ahead.touch(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, until)
+            self._ready = until
+
+    def share(self, deep: int) -> None:
+        """Before anything is given out: 2^deep bins are to share each segment."""
+        self.deep = deep
+        self.ctl[kernels.DEEP] = deep
+
+    def reserve_homes(self, rows: int) -> bool:
+        """Before anything is given out: the first so many rows are homes, which the caller gives to bins itself. False
+        if these would be too large a part of all."""
+        if rows > int(self.ctl[kernels.LIMIT]) // 2:
+            return False
+        self._homes = rows
+        self.ctl[kernels.GIVEN] = rows
+        return True
+
+    def is_at_home(self, bin: int) -> bool:
+        """Whether a bin lies at its home, rather than at a place that was free."""
+        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._homes
+
+    def clear(self, bin: int) -> None:
+        """Gives the segment of a bin back; its home is kept for it, and has zeros. Not if its pages went back to the
+        system: when the bin returns others will have been touched ahead."""
+        first, room = self.meta[bin, :2].tolist()
+        self.meta[bin, : kernels.RECORDS] = 0
+        home, size = first < self._homes, room * self.stride * 8
+        if size >= _LARGE:
+            place = Place(first, room, size, bin if home else None)
+            if not self._warm.keep(place):
+                self._let_go(place)
+            elif home:
+                self.words[first * self.stride : (first + room) * self.stride] = 0
+        elif room and home:
+            self.words[first * self.stride : (first + room) * self.stride] = 0
+            self._kept[bin] = first
+        elif room:
+            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
+        if self.packed:
+            self.meta[bin, kernels.RECORDS] = 0
+        self.watch()
+
+    def watch(self) -> None:
+        """A bin has left. If all have, memory returns to the system in a while, also what their segments outgrew."""
+        if int(self.ctl[kernels.GIVEN]) * self.stride * 8 >= _MUCH:
+            self._warm.watch()
+
+    def make(self, bin: int, room: int, used: int) -> None:
+        """Makes a segment for a bin that has none, for the caller to fill."""
+        if self.meta[bin, kernels.ROOM]:
+            raise AssertionError(f"bin {bin} is here already")
+        if kernels.room_for(room) != room:
+            raise ValueError(f"no segment has room for {room} rows exactly")
+        with self._warm.lock:
+            first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
+            if first is None and (cold := self._cold.get(room)):
+                first = cold.pop()
+            if first is None:
+                first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
+                if first < 0:
+                    raise self.full()
+            self.meta[bin, : kernels.RECORDS] = (first, room, used)
+
+    def full(self) -> OutOfMemory:
+        """What to raise when kernels say FULL."""
+        return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
+
+    def let_go(self) -> None:
+        """Returns all memory to the system now that was kept for bins that arrive."""
+        self._warm.clear()
+
+    def _let_go(self, place: Place) -> None:
+        """Returns the pages that lie wholly within a large place to the system; they read as zeros from then on."""
+        if place.bin is not None and self.is_at_home(place.bin):
+            return  # somebody made the bin anew where it was: nobody should, but its state is not for us to lose
+        low = place.first * self.stride * 8
+        start, end = -(-low // mmap.PAGESIZE) * mmap.PAGESIZE, (low + place.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
+        if place.bin is not None:
+            self.words[low // 8 : start // 8] = 0
+            self.words[end // 8 : (low + place.size) // 8] = 0
+        elif place.size < _HUGE:
+            kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
+        else:
+            self._cold.setdefault(place.room, []).append(place.first)
+
+    def _settle(self) -> None:
+        """Nothing has left for a while, and nothing is kept: if no bin is here either, no memory need be."""
+        if sys.platform != "linux":
+            return
+        if kernels.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
+            self._cold.clear()
+
+    def has(self, bins: Array) -> Array:
+        """Whether there is anything of each of these bins, be it an empty segment."""
+        found: Array = self.meta[bins, kernels.USED if self.deep else kernels.ROOM] != 0
+        return found
+
+    @property
+    def sizes(self) -> Array:
+        """How many bytes of each bin would travel."""
+        return self.sizes_of(0, self.bins)
+
+    def sizes_of(self, first: int, end: int) -> Array:
+        """The same of the bins from one number up to another."""
+        rows = self.meta[first:end, kernels.USED if self.packed or self.deep else kernels.ROOM].astype(np.int64)
+        sizes: Array = rows * (self.stride * 8)
+        return sizes
+
+    def __sizeof__(self) -> int:
+        at_home = self.meta[:, kernels.FIRST] < self._homes
+        used = int(self.meta[at_home, kernels.ROOM].sum())
+        return (int(self.ctl[kernels.GIVEN]) - self._homes + used) * self.stride * 8
+
+    def __reduce__(self) -> Any:
+        raise TypeError("segments do not leave their process; bins do")

@@ -1,0 +1,220 @@
+"""The state of a stateful operator on one worker: a table, post-dated records, and the folds that change them.
+
+Native operators and Megaphone's S are two hosts of this: it knows nothing of workers, routing or migration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from dataflow.columns.batch import Array, Columns
+from dataflow.columns.conversions import KeySigns, as_kind
+from dataflow.columns.hashing import as_words
+from dataflow.errors import ConstructionError
+from dataflow.state.folds.driver import Driver
+from dataflow.state.folds.fold import Fold, FoldError
+from dataflow.state.stores.with_pending import WithPending
+from dataflow.state.tables import kernels
+from dataflow.state.tables.pending import Pending
+from dataflow.state.tables.table import Dense, DenseTable, make_table
+
+_FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input: its key column, its value columns, the fold that takes it, and the order of its records at a time."""
+
+    key: str
+    value: str | Sequence[str] | None
+    fold: Fold
+    order: Sequence[str] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The value columns."""
+        if self.value is None:
+            return ()
+        return (self.value,) if isinstance(self.value, str) else tuple(self.value)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the fold's `value` is the one column itself."""
+        return isinstance(self.value, str)
+
+
+class FoldStore(WithPending):
+    """State by key, changed by folds. `due` is the fold of post-dated records."""
+
+    def __init__(
+        self,
+        name: str,
+        sides: Sequence[Side],
+        due: Fold | None,
+        bins: int,
+        dense: Dense | None,
+        counts_once: bool = False,  # whether bins count records when they come only, and not again when they are due
+    ) -> None:
+        self.name = name
+        self.sides = sides
+        folds = [*(side.fold for side in sides), *([due] if due is not None else [])]
+        _check_together(name, folds, due, dense)
+        self.table = make_table(bins, folds[0].state, dense)
+        pending = next((fold.pending for fold in folds if "later" in fold.parameters), {})
+        posts = any("later" in fold.parameters for fold in folds)
+        self.pending = Pending(bins, pending) if posts else None
+        self._drivers = [Driver(side.fold, side.names or None, self.table, side.alone) for side in sides]
+        self._due: Driver | None = None
+        if due is not None and posts:
+            self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+        self._signs = KeySigns()
+        self.output = tuple(folds[0].output)
+        self.counts_once = counts_once
+        # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
+        self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
+        self.takes_together = self.pending is None and len(sides) == 1
+
+    def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
+        """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
+        results = self.receive(time, batches)
+        least = self.least_pending
+        return results + self._fire(time) if least is not None and least <= time else results
+
+    def receive(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
+        """Applies the batches of a time, those of each input in turn."""
+        self.stay_ahead()
+        return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+
+    def can_take_together(self, batches: Sequence[Sequence[Columns]]) -> bool:
+        return Columns.alike([batch for parts in batches for batch in parts])
+
+    def run_all(self, times: Sequence[int], batches: Sequence[Sequence[Columns]]) -> list[list[Columns]]:
+        """They are made ready for it together, which costs about as much for the few records of one time."""
+        lengths = [sum(map(len, parts)) for parts in batches]
+        batch = Columns.concat([batch for parts in batches for batch in parts])
+        self.stay_ahead()
+        order = self.sides[0].order
+        if order:
+            numbers = np.repeat(np.arange(len(times)), lengths)
+            batch = batch.take(np.lexsort([*(batch[name] for name in reversed(order)), numbers]))
+        return self._run_parts(self._drivers[0], times, np.cumsum(lengths), *self._columns(0, batch))
+
+    def fire(self, until: int) -> list[tuple[int, list[Columns]]]:
+        """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
+        comes out at each."""
+        assert self.pending is not None and self._due is not None
+        self.stay_ahead()
+        dates, keys, values = self.pending.due_first(until)
+        ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
+        times: list[int] = dates[ends - 1].tolist()
+        with self._counted_before(keys):
+            return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
+
+    def _run_parts(
+        self, driver: Driver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
+    ) -> list[list[Columns]]:
+        bounds = [0, *ends.tolist()]
+        parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
+        if not driver.fold.is_one_for_one:
+            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
+        results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+        return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
+
+    def _receive(self, port: int, time: int, batches: Sequence[Columns]) -> list[Columns]:
+        order = self.sides[port].order
+        if order:
+            joined = Columns.concat(batches)
+            batches = [joined.take(np.lexsort([joined[name] for name in reversed(order)]))]
+        elif len(batches) > 1 and sum(map(len, batches)) < _FEW:
+            batches = [Columns.concat(batches)]
+        return [out for batch in batches for out in self._apply(port, time, batch)]
+
+    def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
+        return self._run(self._drivers[port], time, *self._columns(port, batch))
+
+    def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
+        """The keys of a batch and its values, as the fold's driver wants them."""
+        side, driver = self.sides[port], self._drivers[port]
+        values = [
+            as_kind(batch[name], kind, self.name, name, unit)
+            for name, kind, unit in zip(side.names, driver.kinds, driver.units, strict=True)
+        ]
+        key = batch[side.key]
+        words = as_words(key, side.key)
+        self._signs.check(key, words, f"{self.name}: the key {side.key!r}")
+        return words, values
+
+    def _fire(self, time: int) -> list[Columns]:
+        """A fold may post-date more, for later times."""
+        assert self.pending is not None and self._due is not None
+        keys, values = self.pending.due(time)
+        with self._counted_before(keys):
+            return self._run(self._due, time, keys, values)
+
+    @contextmanager
+    def _counted_before(self, keys: Array) -> Iterator[None]:
+        """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
+        if not self.counts_once:
+            yield
+            return
+        bins = self.table.bins_of(keys)
+        counted = self.table.records[bins]
+        yield
+        self.table.records[bins] = counted
+
+    def _run(
+        self,
+        driver: Driver,
+        time: int,
+        keys: Array,
+        values: list[Array],
+        time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
+    ) -> list[Columns]:
+        if isinstance(self.table, DenseTable):
+            self.table.check(keys)
+        self.table.mark(keys)
+        try:
+            out, later = driver.apply(time, keys, values)
+        except Exception as error:
+            at = int(self.table.ctl[kernels.AT])
+            if at < len(keys):
+                bin = int(self.table.bins_of(keys[at : at + 1])[0])
+                when = time if time_of is None else time_of(at)
+                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {when!r}")
+            raise
+        if later.size:
+            self._postpone(driver, time, later)
+        return [out] if out is not None and len(out) else []
+
+    def _postpone(self, driver: Driver, time: int, rows: Array) -> None:
+        assert self.pending is not None
+        table = rows.reshape(-1, self.pending.stride)
+        first = int(table[:, 0].view(np.int64).min())
+        if first <= time:
+            raise ValueError(
+                f"{driver.fold.name} post-dates a record to {first} at {time}: a record can be put off until later only"
+            )
+        self.pending.add(rows, self.table.bins_of(np.ascontiguousarray(table[:, 1])))
+
+
+def _check_together(name: str, folds: Sequence[Fold], due: Fold | None, dense: Dense | None) -> None:
+    for fold in folds:
+        if not isinstance(fold, Fold):
+            raise ConstructionError(f"{name}: columns need a fold made with megaphone.fold(...), not {fold!r}")
+        if not folds[0].same_state(fold):
+            raise FoldError(f"{name}: {folds[0].name} and {fold.name} declare different state, and work on the same")
+        if folds[0].output and fold.output and folds[0].output != fold.output:
+            raise FoldError(f"{name}: {folds[0].name} and {fold.name} declare different output")
+        if "later" in fold.parameters and due is None:
+            raise FoldError(
+                f"{name}: {fold.name} post-dates records, and the operator has no fold for them: say due=..."
+            )
+        if not fold.create and dense is not None:
+            raise FoldError(f"{name}: {fold.name} says create=False, and dense keys always exist")
+    pendings = [fold.pending for fold in folds if "later" in fold.parameters]
+    if any(pending != pendings[0] for pending in pendings):
+        raise FoldError(f"{name}: its folds declare different columns of post-dated records")

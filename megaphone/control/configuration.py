@@ -1,0 +1,153 @@
+"""Which worker has which bin at which time. Pure: updates and frontiers in, tables and moves out.
+
+An update may come any time ahead. It is *pending* until the control frontier has passed its time: until then more may
+come for that time. Then it is *final*, and every worker that reads the same control stream has the same one. Of
+several updates for one bin at one time, the greatest worker wins, on all workers alike: messages of different workers
+have no order. Beside the table of bins there is one of single keys, where any are pinned (see `pins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sortedcontainers import SortedDict
+
+from megaphone.control.updates import Assign, Move, Moves, Update
+from megaphone.keys.keyspace import KeySpace, Overrides
+from megaphone.keys.pins import HOME, KeyMoves, Pins
+
+Table = NDArray[np.uint16]
+"""By bin, the worker. Never changed once it is made."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Migration:
+    """What moves at a time: bins with where they are and where they go, and single keys."""
+
+    time: int
+    bins: NDArray[Any]
+    origins: NDArray[Any]
+    destinations: NDArray[Any]
+    keys: KeyMoves | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Configuration:
+    """Where everything is: bins, and the keys that live apart from theirs (None: there are none)."""
+
+    table: Table
+    overrides: Any  # as the key space made them
+
+
+class Configurations:
+    """The history of an operator's configuration, as far as anybody can still ask for it.
+
+    Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
+    """
+
+    def __init__(self, initial: Any, keys: KeySpace) -> None:
+        self._first = Configuration(np.asarray(initial, np.uint16), None)  # before the first of _since
+        self._since: SortedDict[int, Configuration] = SortedDict()  # each from its time on
+        self._keys = keys
+        self._pending: SortedDict[int, list[Update]] = SortedDict()
+
+    def accept(self, time: int, updates: list[Update]) -> bool:
+        """Takes checked updates for a time that is not final; whether they are the first for it."""
+        first = time not in self._pending
+        self._pending.setdefault(time, []).extend(updates)
+        return first
+
+    def finalise(self, is_final: Callable[[int], bool]) -> list[Migration]:
+        """Makes final what no more updates can come for; the migrations that follow, in the order of time."""
+        migrations = []
+        while self._pending and is_final(self._pending.peekitem(0)[0]):
+            time, updates = self._pending.popitem(0)
+            before = self._last
+            old, new = before.table, _apply(before.table, [u for u in updates if isinstance(u, Move | Moves | Assign)])
+            overrides, keys = self._pin([u for u in updates if isinstance(u, Pins)], before, new)
+            self._since[time] = Configuration(new, overrides)
+            bins = np.flatnonzero(old != new)
+            migrations.append(Migration(time, bins, old[bins], new[bins], keys))
+        return migrations
+
+    def _pin(self, updates: list[Pins], before: Configuration, new: Table) -> tuple[Any, KeyMoves | None]:
+        """The overrides of the next configuration, and the keys that move, if any."""
+        if not updates:
+            return before.overrides, None
+        keys, now = self._keys.settle(updates)
+        overrides = self._keys.override(before.overrides, keys, now)
+        then = np.full(len(keys), HOME, np.int64) if before.overrides is None else before.overrides.workers_of(keys)
+        changed = then != now
+        keys, then, now = keys[changed], then[changed], now[changed]
+        bins = self._keys.bins_of(keys)
+        origins = np.where(then == HOME, before.table[bins], then)
+        destinations = np.where(now == HOME, new[bins], now)
+        return overrides, KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
+
+    def at(self, time: int) -> Table:
+        """The configuration at a time that is final."""
+        return self._at(time).table
+
+    def overrides_at(self, time: int) -> Any:
+        """The keys that are apart from their bins at a time that is final; None if there are none."""
+        return self._at(time).overrides
+
+    def _at(self, time: int) -> Configuration:
+        before = self._since.bisect_right(time) if self._since else 0
+        return self._since.peekitem(before - 1)[1] if before else self._first
+
+    def retire(self, is_past: Callable[[int], bool]) -> None:
+        """Forgets configurations that were replaced at times for which nobody can ask any more."""
+        while self._since and is_past(self._since.peekitem(0)[0]):
+            _, self._first = self._since.popitem(0)
+
+    @property
+    def _last(self) -> Configuration:
+        return self._since.peekitem(-1)[1] if self._since else self._first
+
+    @property
+    def latest(self) -> Table:
+        """The last configuration that is final."""
+        return self._last.table
+
+    @property
+    def latest_overrides(self) -> Overrides | None:
+        """Those of the last configuration that is final."""
+        last: Overrides | None = self._last.overrides
+        return last
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is one configuration, and none to come that has been heard of."""
+        return not self._pending and not self._since
+
+    @property
+    def size(self) -> int:
+        """How many configurations are kept."""
+        return 1 + len(self._since)
+
+
+def _apply(table: Table, updates: list[Move | Moves | Assign]) -> Table:
+    """Maps first, then moves; of several for one bin the greatest worker."""
+    maps = [np.asarray(update.workers, np.uint16) for update in updates if isinstance(update, Assign)]
+    result: Table = np.maximum.reduce(maps) if maps else table.copy()
+    bins = [
+        np.asarray(update.bin if isinstance(update, Move) else update.bins).reshape(-1)
+        for update in updates
+        if not isinstance(update, Assign)
+    ]
+    if bins:
+        workers = [
+            np.asarray(u.worker if isinstance(u, Move) else u.workers).reshape(-1)
+            for u in updates
+            if not isinstance(u, Assign)
+        ]
+        chosen = np.full(len(table), -1, np.int64)
+        np.maximum.at(chosen, np.concatenate(bins), np.concatenate(workers))
+        moved = chosen >= 0
+        result[moved] = chosen[moved]
+    return result

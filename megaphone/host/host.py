@@ -1,0 +1,110 @@
+"""S: holds bins and applies records to them in the order of time (section 3.4).
+
+S has an input for the records of each input of F, and one for migrating state. It installs pieces of bins as they
+arrive; a bin is there when all of its pieces have. It applies the records of a time, those that arrived and those that
+were put off until then, once no input can deliver that time any more: that is `dataflow.state.host`, the same for rows
+and columns, and for operators that do not migrate. S adds what arrives, and what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from dataflow.columns import Columns
+from dataflow.lowlevel import Context, InputPort, MessageCapability
+from dataflow.state.host import Host
+from dataflow.state.pieces import Piece, unpack
+from dataflow.state.store import B, Numbers, Store
+from dataflow.time.durations import Duration
+from dataflow.time.order import Time
+from megaphone.keys.returns import Returning
+from megaphone.load.statistics import Reporter
+from megaphone.router.routing import Shared
+
+C_contra = TypeVar("C_contra", contravariant=True)
+
+
+class HeavyHitters(Protocol[C_contra]):
+    """Finds the heavy keys of what S applies."""
+
+    def watch(self, batches: Sequence[Sequence[C_contra]]) -> None:
+        """Batches, by input, are about to be applied."""
+
+    def take(self) -> tuple[Any, Numbers, Numbers]:
+        """The heavy keys since this was last asked, their records, and by how much these may be too many."""
+
+
+class S(Generic[B]):
+    """The step of S, and the observer of its host. `ports`: how many inputs have records."""
+
+    def __init__(
+        self,
+        context: Context,
+        shared: Shared[B],
+        ports: int,
+        interval: float | Duration | None,
+        make_heavy: Callable[[], HeavyHitters[B]],
+    ) -> None:
+        self._store: Store[B] = shared.store
+        self._arrivals: InputPort = context.inputs[ports]
+        self._host = Host(context, self._store, context.inputs[:ports], self)
+        self._returning: Returning[Piece] = Returning(self._arrivals)  # keys that go back into their bins
+        self._heavy = None if interval is None else make_heavy()
+        self._reporter = Reporter(
+            context, context.outputs[1], self._store.bins, interval, self._counted, self._tell_heavy
+        )
+        self._apart = 0  # records of keys that live apart, as far as the reporter knows
+        shared.state_changed = context.activate
+
+    def step(self) -> None:
+        """State first, then what is complete, in the order of time."""
+        if self._arrivals.queue:
+            self._install_arrivals()
+        self._install_returning()
+        self._host.step()
+        self._reporter.end()
+
+    def _install_arrivals(self) -> None:
+        """A key that goes back into its bin waits: the bin may be on its way at the same time."""
+        message: MessageCapability
+        batch: Columns
+        for message, batch in self._arrivals:
+            for piece in unpack(batch["words"]):
+                if piece.returns:
+                    self._returning.add(message, piece)
+                else:
+                    self._store.put(piece)
+            self._host.hold_from(message)
+
+    def _install_returning(self) -> None:
+        for capability, pieces in self._returning.due():
+            for piece in pieces:
+                self._store.put(piece)
+            self._host.hold_from(capability)
+
+    # What the host tells
+
+    def saw(self, message: MessageCapability) -> None:
+        """A message of records is being taken."""
+        self._reporter.saw(message)
+
+    def applying(self, batches: Sequence[Sequence[B]]) -> None:
+        """Batches are about to be applied."""
+        if self._heavy is not None:
+            self._heavy.watch(batches)
+
+    def applied(self, since: Time, until: Time, nanoseconds: int) -> None:
+        """Records of these times have been applied."""
+        apart, self._apart = self._store.apart_records - self._apart, self._store.apart_records
+        self._reporter.spent(nanoseconds, apart)
+        least = self._store.least_pending
+        if least is None or least > until:  # else what was post-dated to it comes next
+            known = type(until) is int
+            self._reporter.report(until if known else None, since if known else None)
+
+    def _tell_heavy(self) -> tuple[Any, ...]:
+        return () if self._heavy is None else self._heavy.take()
+
+    def _counted(self) -> tuple[Any, Callable[[int, int], Numbers]]:
+        return self._store.records, self._store.sizes

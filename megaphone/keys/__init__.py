@@ -1,0 +1,1 @@
+"""Keys: from a key to its bin, and keys that live apart."""

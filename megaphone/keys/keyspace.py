@@ -1,0 +1,205 @@
+"""What a single key is, and which of them are pinned: 64-bit words in columns, any plain value in rows. Pure.
+
+A key space checks keys that somebody wants to pin, knows their bins, and keeps overrides: the keys that live apart from
+their bins, each with its worker. Overrides are never changed once they are made, and never empty.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow.comm import codec
+from dataflow.lowlevel import stable_hash
+from megaphone.errors import ControlError
+from megaphone.keys.hashing import bin_of
+from megaphone.keys.pins import HOME, Pins
+
+Workers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class Overrides(ABC):
+    """Keys with their workers."""
+
+    @abstractmethod
+    def workers_of(self, keys: Any) -> Workers:
+        """The worker of each key, HOME where it lives in its bin."""
+
+    @abstractmethod
+    def as_dict(self) -> dict[Any, int]:
+        """By key, the worker."""
+
+
+class KeySpace(ABC):
+    """What keys of an operator are."""
+
+    pinnable = True
+
+    @abstractmethod
+    def check(self, keys: Any) -> Any:
+        """Keys in the form in which they travel; ControlError names one that cannot be pinned."""
+
+    @abstractmethod
+    def bins_of(self, keys: Any) -> NDArray[Any]:
+        """The bin of each (checked) key."""
+
+    @abstractmethod
+    def settle(self, updates: Sequence[Pins]) -> tuple[NDArray[Any], Workers]:
+        """What all updates for one time say together: each key once, with the greatest worker."""
+
+    @abstractmethod
+    def override(self, old: Any, keys: NDArray[Any], workers: Workers) -> Any:
+        """The overrides after `keys` (each once) were sent to `workers`; None if none is left."""
+
+
+class WordOverrides(Overrides):
+    """Words, for compiled lookup.
+
+    Costs: a lookup one probe, seldom two, in a table that is at most an eighth full; making it O(keys).
+    """
+
+    def __init__(self, keys: Words, workers: NDArray[Any]) -> None:
+        order = np.argsort(keys)
+        self.keys: Words = keys[order]
+        self.workers = workers[order].astype(np.int64)
+        size = 16
+        while size < 8 * len(keys):
+            size *= 2
+        self.slots: Words = np.zeros(size, np.uint64)
+        self.owners = np.full(size, HOME, np.int32)
+        from dataflow.columns.hashing import fill_slots  # which compiles: rows do without
+
+        fill_slots(self.keys, self.workers, self.slots, self.owners)
+
+    def workers_of(self, keys: Words) -> Workers:
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.workers[at], HOME)
+
+    def as_dict(self) -> dict[Any, int]:
+        return dict(zip(self.keys.view(np.int64).tolist(), self.workers.tolist(), strict=True))
+
+
+class WordKeys(KeySpace):
+    """Keys of columns: integers of 64 bits, signed or not. With a `domain` they are dense, from 0 on."""
+
+    def __init__(self, name: str, bins_of: Callable[[Words], NDArray[Any]], domain: int | None = None) -> None:
+        self._name = name
+        self._bins_of = bins_of
+        self._domain = domain
+
+    def check(self, keys: Any) -> Words:
+        if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "iu":
+            keys = np.array([_word(key) for key in as_list(keys)], np.uint64)
+        if keys.ndim != 1:
+            raise ControlError(f"{self._name}: keys to pin are a list or an array of one dimension")
+        words = keys if keys.dtype == np.uint64 else keys.astype(np.int64).view(np.uint64)
+        if self._domain is not None and words.size and int(words.max()) >= self._domain:
+            key = int(words.max().view(np.int64))
+            raise ControlError(f"{self._name}: the key {key} cannot be pinned: keys are from 0 to {self._domain - 1}")
+        return np.ascontiguousarray(words)
+
+    def bins_of(self, keys: Words) -> NDArray[Any]:
+        return self._bins_of(keys)
+
+    def settle(self, updates: Sequence[Pins]) -> tuple[Words, Workers]:
+        keys, place = np.unique(np.concatenate([update.keys for update in updates]), return_inverse=True)
+        workers = np.full(len(keys), HOME, np.int64)
+        np.maximum.at(workers, place.reshape(-1), np.concatenate([update.workers for update in updates]))
+        return keys, workers
+
+    def override(self, old: WordOverrides | None, keys: Words, workers: Workers) -> WordOverrides | None:
+        if old is not None:
+            rest = ~np.isin(old.keys, keys)
+            keys, workers = np.concatenate([old.keys[rest], keys]), np.concatenate([old.workers[rest], workers])
+        stay = workers != HOME
+        return WordOverrides(keys[stay], workers[stay]) if stay.any() else None
+
+
+def _word(key: Any) -> int:
+    if isinstance(key, bool | np.bool_) or not isinstance(key, int | np.integer):
+        raise ControlError(f"{key!r} is not a key: single keys of columns are integers")
+    if not -(1 << 63) <= key < 1 << 64:
+        raise ControlError(f"{key} is not a key: it has more than 64 bits")
+    return int(key) % (1 << 64)
+
+
+class AnyOverrides(Overrides):
+    """Any keys. A lookup is one in a dictionary, `workers`; making it O(keys)."""
+
+    def __init__(self, workers: dict[Any, int]) -> None:
+        self.workers = workers
+
+    def workers_of(self, keys: Any) -> Workers:
+        return np.array([self.workers.get(key, HOME) for key in keys], np.int64)
+
+    def as_dict(self) -> dict[Any, int]:
+        return dict(self.workers)
+
+
+class AnyKeys(KeySpace):
+    """Keys of rows: plain values that can be found again in every process."""
+
+    def __init__(self, name: str, shift: int) -> None:
+        self._name = name
+        self.shift = shift
+
+    def check(self, keys: Any) -> tuple[Any, ...]:
+        values = as_list(keys)
+        for key in values:
+            self._require(key)
+        return tuple(values)
+
+    def _require(self, key: Any) -> None:
+        try:
+            stable_hash(key)
+            codec.encode(key)
+        except TypeError as error:
+            raise ControlError(f"{self._name}: {key!r} is not a key that can be pinned: {error}") from None
+        if key != key:
+            raise ControlError(f"{self._name}: {key!r} cannot be pinned: it is not equal to itself")
+
+    def bins_of(self, keys: Any) -> NDArray[Any]:
+        return np.array([bin_of(key, self.shift) for key in keys], np.int64)
+
+    def settle(self, updates: Sequence[Pins]) -> tuple[NDArray[Any], Workers]:
+        places: dict[Any, int] = {}
+        for update in updates:
+            for key, worker in zip(update.keys, update.workers.tolist(), strict=True):
+                places[key] = max(worker, places.get(key, HOME))
+        return as_objects(places), np.array([*places.values()], np.int64)
+
+    def override(self, old: AnyOverrides | None, keys: NDArray[Any], workers: Workers) -> AnyOverrides | None:
+        merged = dict(old.workers) if old is not None else {}
+        merged.update(zip(keys, workers.tolist(), strict=True))
+        stay = {key: worker for key, worker in merged.items() if worker != HOME}
+        return AnyOverrides(stay) if stay else None
+
+
+def as_list(keys: Any) -> list[Any]:
+    """Python's own values, of an array or of anything else."""
+    return keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+
+
+def as_objects(keys: Any) -> NDArray[Any]:
+    """An array of any values; tuples stay tuples."""
+    array = np.empty(len(keys), object)
+    for i, key in enumerate(keys):
+        array[i] = key
+    return array
+
+
+class NoKeys(AnyKeys):
+    """Keys of rows whose state is one object per bin: none can be pinned."""
+
+    pinnable = False
+
+    def check(self, keys: Any) -> tuple[Any, ...]:
+        raise ControlError(
+            f"{self._name}: no key can be pinned: the state of a bin is one object, of which we do not know what is "
+            "whose. Say by_key=True if it is a dictionary by key; or use state_machine, or columns"
+        )

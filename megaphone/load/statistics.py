@@ -1,0 +1,265 @@
+"""What planners want to know of a running operator: records, processing time and bytes of state, by bin and interval.
+
+Each worker counts as it applies records, which costs an addition per record (with more than 2^16 bins, where that would
+be a cache miss, one block of 64 records in 61 stands for the others); once per interval it says what it counted to
+every worker, on an ordinary stream. A record counts when it comes, and not again at the time to which it was put off:
+what is due now came a window ago, and says nothing of what will come. Processing time is measured per batch, that of
+what was put off included, and shared out by records. Heavy keys are those of a sketch (see `heavy`, and `tally` for
+rows).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow import Stream
+from dataflow.columns import Columns
+from dataflow.errors import ConstructionError
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+from dataflow.time.durations import Duration, is_duration, seconds
+from megaphone.control.configuration import Table
+
+Numbers = NDArray[np.int64]
+_AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
+UNKNOWN = -1  # the size of a bin of which nobody has told one
+
+
+def _nothing() -> Numbers:
+    return np.empty(0, np.int64)
+
+
+def _zeros(bins: int, kind: Any) -> Any:
+    """Zeros that are there: with 2^20 bins, memory that is touched for the first time costs more than all else in a
+    report, and by then records wait."""
+    array = np.empty(bins, kind)
+    array.fill(0)
+    return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """One worker's bins in one interval, or some of them: what is much comes in parts. Arrays by bin."""
+
+    worker: int
+    interval: int
+    seconds: float
+    bins: Numbers
+    records: Numbers
+    nanoseconds: Numbers
+    bytes: Numbers
+    span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
+    keys: Any = field(default_factory=list)  # heavy ones, apart from their bins or in them: words, or a list for rows
+    key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
+    key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
+    until: int | None = None  # the dataflow's time that the interval ends with, if `span` is known
+    apart: int = 0  # records of keys that live apart, which are in no bin's
+    apart_nanoseconds: int = 0
+    is_last: bool = True  # of the parts of a report: the one with keys (which may be heard before others)
+    elsewhere: int = 0  # records that the other parts have
+
+    @property
+    def per_record(self) -> float:
+        """Nanoseconds that a record took."""
+        records = int(self.records.sum()) + self.apart
+        return (float(self.nanoseconds.sum()) + self.apart_nanoseconds) / records if records else 0.0
+
+
+class Statistics:
+    """The last that was heard of each bin, from whichever worker has it."""
+
+    def __init__(self, bins: int) -> None:
+        self.records: Numbers = _zeros(bins, np.int64)  # in the bin's last interval
+        self.nanoseconds: Numbers = _zeros(bins, np.int64)
+        self.bytes: Numbers = _zeros(bins, np.int64)
+        self.kept = True  # whether the operator tells any: not if its interval is None
+        self.seconds = 0.0  # how long an interval was
+        self.reports = 0
+        self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys
+        self.history: list[Load] | None = None  # set to a list to keep everything that is heard
+        self.listeners: list[Callable[[Load], None]] = []  # called with everything that is heard, afterwards
+        self._parts = -(-bins // _AT_ONCE)  # of a report
+        self._first: Counter[int] = Counter()  # by worker, how many parts of its first report were heard
+
+    def heard(self, load: Load) -> None:
+        """A worker has told what it counted. A bin without a byte has left it: the new owner speaks for that one."""
+        here = load.bytes > 0
+        bins = load.bins[here]
+        self.records[bins] = load.records[here]
+        self.nanoseconds[bins] = load.nanoseconds[here]
+        self.bytes[bins] = load.bytes[here]
+        self._first[load.worker] += load.interval == 0
+        self.note(load)
+        for listen in self.listeners:
+            listen(load)
+
+    def note(self, load: Load) -> None:
+        """Keeps a report, beside what it says of bins."""
+        if load.is_last:
+            self.seconds = load.seconds
+            self.heavy[load.worker] = load
+            self.reports += 1
+        if self.history is not None:
+            self.history.append(load)
+
+    def sizes_of(self, bins: Numbers, places: Table) -> Numbers:
+        """The bytes of some bins as last told, UNKNOWN where nobody has: a worker tells of all bins that it has, so one
+        without a byte is empty if the worker that has it (`places`, by bin) has told anything, and unknown if not."""
+        sizes, told = self.bytes[bins], [worker for worker, parts in self._first.items() if parts >= self._parts]
+        return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
+
+
+def _checked_interval(given: Any, name: str) -> float | None:
+    """In seconds."""
+    refused = ConstructionError(
+        f"{name}: interval is {given!r}; it is a number of seconds from 0 on or a duration, or None for no reports"
+    )
+    try:
+        interval = seconds(given) if is_duration(given) else given
+    except ValueError as error:
+        raise refused from error
+    if interval is not None and not (isinstance(interval, int | float) and 0 <= interval < float("inf")):
+        raise refused
+    return interval
+
+
+class Reporter:
+    """Says once per interval what a worker's S has counted. `counter` gives the records so far, by bin, and what tells
+    the bytes of bins from one number up to another; `heavy` the keys, records and errors of heavy keys.
+
+    With very many bins a report is longer than anybody should wait for: it is told in parts, one with each time.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        output: OutputPort,
+        bins: int,
+        interval: float | Duration | None,
+        counter: Any,
+        heavy: Callable[[], tuple[Numbers, ...]] = tuple,
+    ) -> None:
+        length = _checked_interval(interval, context.name)
+        self._heavy = heavy
+        self._inputs = context.inputs
+        self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
+        self._clock = context.clock
+        self._worker = context.worker
+        self._output = output
+        self._interval = None if length is None else length * max(1, bins // _AT_ONCE)
+        self._counter = counter
+        self._began = self._clock.now()
+        self._numbered = 0
+        self._capability: Capability | None = None
+        self._last: int | None = None  # the time up to which everything was counted in an earlier interval
+        self._before, self._now, self._records = (_zeros(bins, np.uint32) for _ in range(3))
+        self._spent = 0
+        self._apart = 0
+
+    def saw(self, message: Any) -> None:
+        """A message has come: its time is one to report at, if a report is due."""
+        if (
+            self._interval is not None
+            and self._capability is None
+            and self._clock.now() - self._began >= self._interval
+        ):
+            self._capability = message.retain(self._output.number)
+
+    def spent(self, nanoseconds: int, apart: int) -> None:
+        """So much time went into applying records, of which so many were of keys that live apart."""
+        self._spent += nanoseconds
+        self._apart += apart
+
+    def report(self, time: int | None = None, since: int | None = None) -> None:
+        """Everything at the time at hand, and at those `since` another, has been applied: the moment for a report that
+        is due."""
+        if self._last is None and time is not None:
+            self._last = (time if since is None else since) - 1
+        if self._capability is not None:
+            if self._telling is None:
+                self._telling = self._parts(time)
+            self._tell(self._telling, self._capability)
+
+    def end(self) -> None:
+        """Tells the rest when no time will come any more to tell it with. For each step of the host."""
+        while self._telling is not None and not any(port.frontier for port in self._inputs):
+            assert self._capability is not None
+            self._tell(self._telling, self._capability)
+
+    def _tell(self, parts: Iterator[Load], capability: Capability) -> None:
+        load = next(parts)
+        self._output.give(capability, [load])
+        if load.is_last:
+            capability.drop()
+            self._capability = self._telling = None
+
+    def _parts(self, time: int | None) -> Iterator[Load]:
+        now, counts = self._clock.now(), self._records
+        counted, sizes_of = self._counter()
+        self._now[:] = counted.view(np.uint32) if counted.itemsize == 4 else counted & 0xFFFFFFFF
+        np.subtract(self._now, self._before, out=counts)  # tables count in 32 bits, which may come round
+        self._before, self._now = self._now, self._before
+        total = int(counts.sum(dtype=np.int64)) + self._apart
+        each = self._spent / total if total else 0.0
+        span, mine = self._span(time), (self._worker, self._numbered, now - self._began)
+        told: tuple[Any, ...] = self._heavy()
+        keys, key_records, key_errors = told or ([], _nothing(), _nothing())
+        apart, self._apart, self._spent, self._began = self._apart, 0, 0, now
+        self._numbered += 1
+        elsewhere = 0
+        for first in range(0, len(counts), _AT_ONCE):
+            end = min(first + _AT_ONCE, len(counts))
+            records, sizes = counts[first:end].astype(np.int64), sizes_of(first, end)
+            used = np.flatnonzero((records > 0) | (sizes > 0))
+            records = records[used]
+            part = (*mine, used + first, records, (records * each).astype(np.int64), sizes[used], span)
+            if end == len(counts):
+                heavy = (keys, key_records, key_errors)
+                yield Load(*part, *heavy, time, apart, int(apart * each), elsewhere=elsewhere)
+            else:
+                elsewhere += int(records.sum())
+                yield Load(*part, until=time, is_last=False)
+
+    def _span(self, time: int | None) -> int:
+        if time is None or self._last is None:
+            return 0
+        self._last, span = time, time - self._last
+        return span
+
+
+def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:
+    """Brings every worker's reports to every worker."""
+
+    def step(input: InputPort, output: OutputPort) -> None:
+        for _, loads in input:
+            for load in loads:
+                statistics.heard(load)
+
+    stream.unary(f"{name} statistics", lambda _: step, pact=Broadcast())
+
+
+def as_columns(history: list[Load]) -> Columns:
+    """A history as columns: interval, worker, bin, records, bytes, cost (nanoseconds): the log that planners want."""
+    return Columns(
+        {
+            "interval": _spread(history, lambda load: load.interval),
+            "worker": _spread(history, lambda load: load.worker),
+            "bin": _joined([load.bins for load in history]),
+            "records": _joined([load.records for load in history]),
+            "bytes": _joined([load.bytes for load in history]),
+            "cost": _joined([load.nanoseconds for load in history]),
+        }
+    )
+
+
+def _joined(arrays: list[Numbers]) -> Numbers:
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def _spread(history: list[Load], of: Any) -> Numbers:
+    return _joined([np.full(len(load.bins), of(load), np.int64) for load in history])

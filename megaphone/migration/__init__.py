@@ -1,0 +1,1 @@
+"""How a migration is cut into steps and paced."""

@@ -1,0 +1,201 @@
+"""The controller: feeds the steps of a migration to the control stream, each when the one before is done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow import InputHandle, Stream
+from dataflow.time.order import Time
+from megaphone.assembly import Handle, Migratable
+from megaphone.control.updates import Assign, ControlError, Move, Moves, check_update
+from megaphone.keys.pins import HOME, Pins, check_pins
+from megaphone.load.statistics import Statistics
+from megaphone.migration.group import Group
+from megaphone.migration.strategies import Strategy, all_at_once
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a migration has come."""
+
+    steps_done: int
+    steps: int
+    bins_moved: int
+    bins: int
+
+
+class Controller:
+    """Paces migrations by the output frontier of an operator. One exists on every worker; one of them issues a
+    migration.
+
+    `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
+    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told; with
+    a budget, a bin of which nobody has told a size yet goes alone.
+
+    Several operators on one control stream are steered as one: make a `Group` of them.
+
+    `lead`: the control input is kept so much ahead of what `advance_to` is told. Records whose configuration is certain
+    when they come need not wait for another round of messages; steps take effect that much later.
+    """
+
+    def __init__(self, control: InputHandle, stream: Stream[Any] | Group, lead: int = 0) -> None:
+        if lead < 0:
+            raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
+        if not isinstance(stream, Migratable | Group):
+            raise TypeError(
+                "a controller needs the stream that a migratable operator returned, as it returned it; "
+                "or a Group of several"
+            )
+        self._control = control
+        self._lead = lead
+        self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
+        self._strategy = all_at_once()
+        self._waiting: deque[list[Move]] = deque()  # steps that have not begun
+        self._pins: Pins | None = None  # single keys that move before the first step
+        self._moving: list[Move] = []  # the step that is not complete
+        self._under_way: Time | None = None  # its time
+        self._progress = Progress(0, 0, 0, 0)
+        self._idle_since = 0  # advances since the last step was complete
+        self._settled: Time | None = None
+
+    @property
+    def configuration(self) -> tuple[int, ...]:
+        """Where each bin is, as far as that is final."""
+        return tuple(self._operator.configuration.tolist())
+
+    @property
+    def pinned(self) -> dict[Any, int]:
+        """By key that lives apart from its bin, its worker, as far as that is final."""
+        return self._operator.pinned
+
+    @property
+    def peers(self) -> int:
+        """How many workers there are."""
+        return self._operator.peers
+
+    @property
+    def pins_keys(self) -> bool:
+        """Whether single keys of the operator can live apart from their bins."""
+        return self._operator.keys.pinnable
+
+    def bins_of(self, keys: Any) -> Any:
+        """The bin of each key, of operators whose keys can be pinned."""
+        return self._operator.keys.bins_of(self._operator.keys.check(keys))
+
+    @property
+    def statistics(self) -> Statistics:
+        """What was last heard of each bin, on whichever worker it is."""
+        return self._operator.statistics
+
+    @property
+    def busy(self) -> bool:
+        """Whether a migration is under way."""
+        return self._under_way is not None or bool(self._waiting) or self._pins is not None
+
+    def passed(self, time: Time) -> bool:
+        """Whether the operator has done everything at `time`, on all workers."""
+        return self._operator.passed(time)
+
+    @property
+    def settled(self) -> Time | None:
+        """The time of the last step that is complete: what came before it was counted where things were then."""
+        return self._settled
+
+    @property
+    def progress(self) -> Progress:
+        """How far the last migration has come."""
+        return self._progress
+
+    def migrate(
+        self,
+        to: Sequence[int] | NDArray[np.integer[Any]],
+        strategy: Strategy | None = None,
+        pins: Mapping[Any, int | None] | None = None,
+    ) -> None:
+        """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
+
+        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
+        step of their own, before the others.
+        """
+        if self.busy:
+            raise ControlError("a migration is under way: wait until it is done, or cancel it")
+        operator = self._operator
+        target = check_update(Assign(to), operator.bins, operator.peers)
+        assert isinstance(target, Assign)
+        self._strategy = self._usable(strategy)
+        known = operator.statistics
+        workers = tuple(target.workers)
+        steps = self._strategy.steps(self.configuration, workers, known.bytes.tolist(), known.records.tolist())
+        self._pins = self._checked(pins) if pins else None
+        self._waiting = deque(steps)
+        self._idle_since = self._strategy.gap
+        self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+
+    def _usable(self, strategy: Any) -> Strategy:
+        if strategy is None:
+            return all_at_once()
+        if not isinstance(strategy, Strategy):
+            made = "all_at_once(), fluid(), batched(n) or matched()"
+            raise TypeError(f"a strategy is what {made} return, not {strategy!r}")
+        if (strategy.budget is not None or strategy.order is not None) and not self.statistics.kept:
+            raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
+        return strategy
+
+    def _checked(self, pins: Mapping[Any, int | None]) -> Pins:
+        workers = [HOME if worker is None else worker for worker in pins.values()]
+        checked = check_pins(Pins([*pins], workers), self._operator.peers)
+        return Pins(self._operator.keys.check(checked.keys), checked.workers)
+
+    def cancel(self) -> None:
+        """Gives up the steps that have not begun. What has moved stays where it is."""
+        left = sum(map(len, self._waiting))
+        now = self._progress
+        self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
+        self._waiting.clear()
+        if self._pins is not None:
+            self._pins = None
+            self._progress = replace(self._progress, steps=self._progress.steps - 1)
+
+    def advance_to(self, time: Time) -> None:
+        """Advances the control input to `time` (and the lead), and sends the next step there if the last is done."""
+        if self._lead:
+            time += self._lead
+        self._control.advance_to(time)
+        if self._under_way is not None and self._operator.passed(self._under_way):
+            now = self._progress
+            self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))
+            self._settled, self._under_way, self._moving = self._under_way, None, []
+            self._idle_since = 0
+        elif self._under_way is None:
+            self._idle_since += 1
+        if self._under_way is None and self.busy and self._idle_since >= self._strategy.gap:
+            if self._pins is not None:
+                self._control.send([self._pins])
+                self._under_way, self._pins = time, None
+            else:
+                self._send_step(time)
+
+    def _send_step(self, time: Time) -> None:
+        """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
+        now, rest = self._strategy.split(self._waiting[0], self._sizes_of(self._waiting[0]))
+        self._control.send([Moves(np.array([m.bin for m in now]), np.array([m.worker for m in now]))])
+        if rest:
+            self._waiting[0] = rest
+            self._progress = replace(self._progress, steps=self._progress.steps + 1)
+        else:
+            self._waiting.popleft()
+        self._under_way, self._moving = time, now
+
+    def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
+        """By bin of a step, its bytes, or UNKNOWN; None if the operator is to tell none, or nobody asks for them."""
+        if not self.statistics.kept or self._strategy.limit is None:
+            return None
+        bins = np.array([move.bin for move in step])
+        sizes = self.statistics.sizes_of(bins, self._operator.configuration)
+        return dict(zip(bins.tolist(), sizes.tolist(), strict=True))

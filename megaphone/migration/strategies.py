@@ -1,0 +1,219 @@
+"""Strategies: how a migration from one assignment of bins to another is cut into steps. Pure values and functions.
+
+A step is a list of moves that take effect at one time. Fewer steps finish sooner; smaller ones disturb less (section
+3.3). `matched` puts into one step moves in which each worker sends and receives at most one bin (section 4.4): such
+moves do not stand in each other's way.
+
+Bins go in the order of their numbers, or the biggest or hottest first. A byte budget bounds what is in flight: a step
+whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces). All but
+all-at-once have one: what a user asks for, or else `USUAL`, as far as sizes are known. A step holds records up for as
+long as its bytes take, so a number of bins alone promises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from megaphone.control.updates import Move
+
+Assignment = Sequence[int]  # by bin, the worker
+USUAL = 8 << 20  # bytes of state in flight where nobody says otherwise: some milliseconds of copying
+
+Order = Literal["biggest", "hottest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A bin that moves."""
+
+    bin: int
+    origin: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How to cut a migration. `gap`: so many more times must pass after a step before the next begins."""
+
+    name: str
+    cut: Callable[[list[Change]], list[list[Change]]]
+    gap: int = 0
+    order: Order | None = None
+    budget: int | None = None  # bytes of state in flight, as asked for
+    usual: int | None = None  # the same if nobody asks, where sizes are known
+
+    def __post_init__(self) -> None:
+        _require_integer(self.gap, "a gap is a number of times")
+        if self.gap < 0:
+            raise ValueError(f"a gap cannot be negative: {self.gap}")
+        if self.order not in (None, "biggest", "hottest"):
+            raise ValueError(f"the order of bins is 'biggest' or 'hottest' first, not {self.order!r}")
+        if self.budget is not None:
+            _require_integer(self.budget, "a budget is a number of bytes")
+            if self.budget < 1:
+                raise ValueError(f"a budget is a number of bytes, not {self.budget}")
+
+    @property
+    def limit(self) -> int | None:
+        """The budget in force, where sizes are known."""
+        return self.usual if self.budget is None else self.budget
+
+    def steps(
+        self,
+        current: Assignment,
+        target: Assignment,
+        sizes: Sequence[int] | None = None,
+        records: Sequence[int] | None = None,
+    ) -> list[list[Move]]:
+        """The steps that lead from one assignment to another. `sizes` and `records` by bin: for the order."""
+        changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(current, target, strict=True)) if a != z]
+        weights = {"biggest": sizes, "hottest": records}.get(self.order or "")
+        if weights is not None:
+            changes.sort(key=lambda change: -weights[change.bin])  # stable: equal ones stay in the order of numbers
+        return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
+
+    def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
+        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin: a bin whose
+        size is not known (it is below 0) goes alone. None if none will ever be: then bins go one by one if a budget was
+        asked for, and all together if not.
+
+        >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
+        ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
+        """
+        budget = self.limit
+        if budget is None:
+            return step, []
+        if sizes is None:
+            return (step, []) if self.budget is None else (step[:1], step[1:])
+        total = 0
+        for count, move in enumerate(step):
+            size = int(sizes[move.bin])
+            total += size if size >= 0 else budget + 1
+            if count and total > budget:
+                return step[:count], step[count:]
+        return step, []
+
+
+def all_at_once(gap: int = 0, order: Order | None = None) -> Strategy:
+    """Everything in one step.
+
+    >>> all_at_once().steps([0, 0, 1], [1, 0, 0])
+    [[Move(bin=0, worker=1), Move(bin=2, worker=0)]]
+    """
+    return Strategy("all at once", lambda changes: [changes], gap, order)
+
+
+def fluid(gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
+    """One bin after the other.
+
+    >>> fluid().steps([0, 0, 1], [1, 0, 0])
+    [[Move(bin=0, worker=1)], [Move(bin=2, worker=0)]]
+    """
+    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget, USUAL)
+
+
+def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
+    """So many bins at a time, or fewer where these are more than the budget.
+
+    >>> [len(step) for step in batched(2).steps([0] * 5, [1] * 5)]
+    [2, 2, 1]
+    """
+    _require_integer(size, "a batch is a number of bins")
+    if size < 1:
+        raise ValueError(f"a batch needs at least one bin, not {size}")
+    return Strategy(
+        f"batches of {size}",
+        lambda changes: [changes[i : i + size] for i in range(0, len(changes), size)],
+        gap,
+        order,
+        budget,
+        USUAL,
+    )
+
+
+def matched(gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
+    """In each step, each worker sends and receives at most one bin.
+
+    >>> matched().steps([0, 0, 1, 1], [1, 1, 0, 0])
+    [[Move(bin=0, worker=1), Move(bin=2, worker=0)], [Move(bin=1, worker=1), Move(bin=3, worker=0)]]
+    """
+    return Strategy("matched", _match, gap, order, budget, USUAL)
+
+
+def _require_integer(value: Any, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{what}, not {value!r}")
+
+
+def _match(changes: list[Change]) -> list[list[Change]]:
+    """Colours the edges of the bipartite multigraph of senders and receivers with as few colours as its degree.
+
+    König: a bipartite multigraph needs no more colours than its greatest degree. An edge gets a colour that is free
+    at both ends; if there is none, an alternating path from one end is swapped first. O(changes x workers) at worst.
+    """
+    senders: dict[int, dict[int, int]] = {}  # by worker and colour, the change
+    receivers: dict[int, dict[int, int]] = {}
+    colours: dict[int, int] = {}
+    for number, change in enumerate(changes):
+        at_sender = senders.setdefault(change.origin, {})
+        at_receiver = receivers.setdefault(change.destination, {})
+        free_here, free_there = _free(at_sender), _free(at_receiver)
+        if free_here != free_there:
+            _swap_path(changes, senders, receivers, colours, change.destination, free_here, free_there)
+        _paint(changes, senders, receivers, colours, number, free_here)
+    steps: list[list[Change]] = [[] for _ in range(max(colours.values(), default=-1) + 1)]
+    for number, change in enumerate(changes):
+        steps[colours[number]].append(change)
+    return steps
+
+
+def _free(used: dict[int, int]) -> int:
+    colour = 0
+    while colour in used:
+        colour += 1
+    return colour
+
+
+def _paint(
+    changes: list[Change],
+    senders: dict[int, dict[int, int]],
+    receivers: dict[int, dict[int, int]],
+    colours: dict[int, int],
+    number: int,
+    colour: int,
+) -> None:
+    change = changes[number]
+    senders[change.origin][colour] = number
+    receivers[change.destination][colour] = number
+    colours[number] = colour
+
+
+def _swap_path(
+    changes: list[Change],
+    senders: dict[int, dict[int, int]],
+    receivers: dict[int, dict[int, int]],
+    colours: dict[int, int],
+    start: int,
+    wanted: int,
+    other: int,
+) -> None:
+    """Frees the colour `wanted` at a receiver: swaps it with `other` along the path that alternates between them."""
+    path = []
+    receiver, colour = start, wanted
+    while (number := receivers[receiver].get(colour)) is not None:
+        path.append(number)
+        sender = changes[number].origin
+        following = senders[sender].get(wanted + other - colour)
+        if following is None:
+            break
+        path.append(following)
+        receiver = changes[following].destination
+    for number in path:
+        del senders[changes[number].origin][colours[number]]
+        del receivers[changes[number].destination][colours[number]]
+    for number in path:
+        _paint(changes, senders, receivers, colours, number, wanted + other - colours[number])

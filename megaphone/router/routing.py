@@ -1,0 +1,250 @@
+"""F: routes records by the configuration at their time, and starts migrations (section 3.4).
+
+F has two inputs, data and control, and two outputs to S, data and state. It keeps data back while the configuration
+at its time is not certain. For each time at which bins move it holds a capability, from when it hears of that until
+it has sent its own share of those bins; it sends them when the output frontier of S shows nothing before that time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from dataflow.columns import Columns
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
+from dataflow.state.pieces import Piece, Words, join, pack
+from dataflow.state.store import B, Store
+from dataflow.time.order import Time
+from megaphone.control.configuration import Configurations, Migration
+from megaphone.control.updates import check_update
+from megaphone.keys.keyspace import KeySpace
+from megaphone.keys.pins import KeyMoves, Pins
+
+PIECE = 1 << 17  # words of state in one message: a megabyte
+PIECES = 4 << 20  # bytes of state that F sends before others get their turn
+WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
+
+
+class ControlPact(Broadcast):
+    """Every worker gets every update; one that makes no sense is refused where it is sent, and goes to nobody."""
+
+    name = "control"
+    validates = True
+
+    def __init__(self, bins: int, peers: int, keys: KeySpace) -> None:
+        self._bins = bins
+        self._peers = peers
+        self._keys = keys
+
+    def split(self, batch: Any, peers: int) -> Sequence[Any]:
+        return super().split([self._checked(update) for update in batch], peers)
+
+    def _checked(self, update: Any) -> Any:
+        checked = check_update(update, self._bins, self._peers)
+        return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
+
+
+class Parts:
+    """A batch that has been split already: one part per worker, of rows or of columns."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+
+class Routed(Pact):
+    """Each part goes to its worker."""
+
+    name = "routed"
+    validates = True  # parts must be taken apart, even for one worker
+
+    def split(self, batch: Parts, peers: int) -> Sequence[Any]:
+        return batch.parts
+
+
+class RoutedState(Routed):
+    """The same, and F is told what has been taken."""
+
+    name = "routed state"
+    acknowledged = True
+
+
+@dataclass
+class Shared(Generic[B]):
+    """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
+
+    store: Store[B]  # what S holds, and F takes from
+    nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
+    on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
+    state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
+    activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
+
+
+def _message(packed: Sequence[Sequence[Words]]) -> Parts:
+    """Packed pieces, by destination, as a message to each."""
+    return Parts([_as_batch(join(pieces)) if pieces else () for pieces in packed])
+
+
+def _as_batch(words: Words) -> Columns:
+    return Columns.trusted({"words": words}, len(words))
+
+
+class Router(ABC):
+    """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
+
+    def __init__(
+        self, context: Context, shared: Shared[Any], initial: Sequence[int], ports: int, keys: KeySpace
+    ) -> None:
+        self._context = context
+        self._shared = shared
+        self._data: Sequence[InputPort] = context.inputs[:ports]
+        self._control: InputPort = context.inputs[ports]
+        self._records: Sequence[OutputPort] = context.outputs[:ports]
+        self._state: OutputPort = context.outputs[ports]
+        self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
+        self._configurations = Configurations(initial, keys)
+        self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
+        self._due: deque[Migration] = deque()  # final, and not yet sent
+        # Kept back, by time: (capability, input, batch)
+        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Any]]] = SortedDict()
+
+    def step(self) -> None:
+        """Control and state come before data."""
+        if self._has_nothing_to_do():
+            return
+        self._accept_updates()
+        self._install_final_configurations()
+        self._start_due_migrations()
+        self._route_certain_records()
+        self._retire_configurations()
+
+    def _has_nothing_to_do(self) -> bool:
+        """Whether only a frontier has moved, for which nothing waits: most steps of an epoch."""
+        if self._control.queue or self._due or self._uncertain or not self._configurations.settled:
+            return False
+        return not any(port.queue for port in self._data)
+
+    def _accept_updates(self) -> None:
+        for message, updates in self._control:
+            if self._configurations.accept(message.time, updates):
+                self._held[message.time] = message.retain(self._state.number)
+
+    def _install_final_configurations(self) -> None:
+        self._due.extend(self._configurations.finalise(lambda time: not self._control.could_see(time)))
+
+    def _start_due_migrations(self) -> None:
+        """Sends every bin that leaves this worker, at the time of its migration, over several steps if that is much."""
+        while self._due and self._shared.nothing_before(self._due[0].time):
+            if self._sending is None:
+                self._sending = self.departures(self._due[0])
+            capability = self._held[self._due[0].time]
+            if not self._send_pieces(capability):
+                return
+            self._sending = None
+            del self._held[self._due.popleft().time]
+            capability.drop()
+
+    def _send_pieces(self, capability: Capability) -> bool:
+        """Sends as much as should be on its way at once; whether that was all."""
+        assert self._sending is not None
+        sent = 0
+        while self._shared.on_its_way() < WINDOW:  # else F is activated when some has been taken
+            piece = next(self._sending, None)
+            if piece is None:
+                return True
+            parts, size = piece
+            self._state.give(capability, parts)
+            self._shared.state_changed()
+            sent += size
+            if sent >= PIECES:  # others get their turn, and the network: what is not sent is not copied yet either
+                self._context.activate()
+                return False
+        return False
+
+    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
+        """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
+        packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
+        size = 0
+        for destination, piece in self._departing(migration):
+            if size and size + len(piece.words) > PIECE:
+                yield _message(packed), size * 8
+                packed, size = [[] for _ in packed], 0
+            packed[destination].append(pack(piece))
+            size += len(piece.words)
+        if any(packed):
+            yield _message(packed), size * 8
+
+    def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
+        """Pieces of what leaves, and to which worker."""
+        if migration.keys is not None:
+            yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
+        mine = migration.origins == self._context.worker
+        bins, destinations = migration.bins[mine], migration.destinations[mine]
+        here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
+        for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            for piece in self._shared.store.take_bin(bin, PIECE):
+                yield destination, piece
+
+    def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
+        for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
+            were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
+                yield int(moves.destinations[i]), piece
+
+    @abstractmethod
+    def route(self, time: Time, port: int, batch: Any) -> Parts:
+        """The parts of a batch, by the configuration at its time."""
+
+    def _route_certain_records(self) -> None:
+        for port, input in enumerate(self._data):
+            for message, batch in input:
+                if self._control.could_see(message.time):
+                    self._keep_back(message, port, batch)
+                else:
+                    self.give(message, message.time, port, batch)
+            self.give_rest(port)
+        while self._uncertain and not self._control.could_see(self._uncertain.peekitem(0)[0]):
+            time, kept = self._uncertain.popitem(0)
+            for capability, port, batch in kept:
+                self.give(capability, time, port, batch)
+                capability.drop()
+        for port in range(len(self._data)):
+            self.give_rest(port)
+
+    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
+        """Sends a batch on its way, at once or with the rest."""
+        self._records[port].give(capability, self.route(time, port, batch))
+
+    def give_rest(self, port: int) -> None:  # noqa: B027  # most have no rest
+        """Sends what `give` has not sent yet. For routers that put batches together."""
+
+    def _keep_back(self, message: Any, port: int, batch: Any) -> None:
+        kept = self._uncertain.setdefault(message.time, [])
+        kept.append((message.retain(self._records[port].number), port, batch))
+
+    def _retire_configurations(self) -> None:
+        """No record before a configuration's time can come any more: what it replaced is not needed."""
+        first = self._uncertain.peekitem(0)[0] if self._uncertain else None
+
+        def is_past(time: Time) -> bool:
+            if first is not None and first < time:
+                return False
+            return not any(port.frontier.less_than(time) for port in self._data)
+
+        if self._configurations.size > 1:
+            self._configurations.retire(is_past)
+
+    @property
+    def configurations(self) -> Configurations:
+        """The history that is still needed."""
+        return self._configurations

@@ -1,0 +1,153 @@
+"""Events in Parquet files: person.parquet, auction.parquet and bid.parquet in a folder.
+
+Times are int64 nanoseconds and ids int64, which every reader takes as they are; words are dictionary-encoded strings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nexmark.events import payload
+from nexmark.events.generator import COLUMNS, ENCODED, Events, Generator, Table
+from nexmark.events.vocabulary import dictionary
+
+KINDS = tuple(COLUMNS)
+
+
+def paths(directory: Path) -> dict[str, Path]:
+    """By kind, the file."""
+    return {kind: directory / f"{kind}.parquet" for kind in KINDS}
+
+
+def schema(kind: str, columns: Sequence[str]) -> Any:
+    """The Arrow schema of a kind's columns."""
+    return pa.schema([(name, _type(kind, name)) for name in columns])
+
+
+def write(
+    directory: Path,
+    generator: Generator,
+    events: int,
+    slice_of: int = 500_000,
+    advance: Callable[[int], object] = lambda done: None,
+) -> dict[str, int]:
+    """Write the first so many events, a slice at a time; returns the rows of each kind.
+
+    `advance` is called after each slice with the number of its events. The files appear, all of them, when all is
+    written: what was stopped half-way leaves none.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    counts = dict.fromkeys(generator.columns, 0)
+    with _writers(directory, generator, events) as writers:
+        for start in range(0, events, slice_of):
+            stop = min(start + slice_of, events)
+            for kind, table in generator.events(range(start, stop)).items():
+                batch = arrow(kind, table)
+                writers[kind].write_table(batch)
+                counts[kind] += len(batch)
+            advance(stop - start)
+    return counts
+
+
+@contextlib.contextmanager
+def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dict[str, Any]]:
+    about = json.dumps(dataclasses.asdict(generator.config) | {"events": events})
+    unfinished = {kind: directory / f".{kind}.parquet.unfinished" for kind in generator.columns}
+    try:
+        with contextlib.ExitStack() as stack:
+            writers = {}
+            for kind, path in unfinished.items():
+                columns = [*generator.columns[kind], *(payload.COLUMNS[kind] if generator.payload == "full" else ())]
+                described = schema(kind, columns).with_metadata({"nexmark": about})
+                writers[kind] = stack.enter_context(_writer(path, described))
+            yield writers
+        for kind, path in unfinished.items():
+            path.replace(paths(directory)[kind])
+    finally:
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
+
+
+def _writer(path: Path, described: Any) -> Any:
+    """With a checksum for each page, so that what was damaged since is not taken for events."""
+    return pq.ParquetWriter(path, described, compression="zstd", write_page_checksum=True)
+
+
+def read(directory: Path, columns: Mapping[str, Sequence[str]] = COLUMNS) -> Events:
+    """The columns wanted of each kind, as the generator gives them: words as codes."""
+    found = {kind: paths(directory)[kind] for kind in columns}
+    if missing := [path.name for path in found.values() if not path.is_file()]:
+        raise FileNotFoundError(
+            f"{directory} has no {' and no '.join(missing)}; make them by: "
+            f"python -m nexmark generate --events N --out {directory}"
+        )
+    return {kind: _columns(found[kind], kind, list(columns[kind])) for kind in columns}
+
+
+def count(directory: Path) -> int:
+    """How many events there are, of all kinds."""
+    total = 0
+    for path in paths(directory).values():
+        if path.is_file():
+            with _damaged(path):
+                total += pq.read_metadata(path).num_rows
+    return total
+
+
+@contextlib.contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """What the reader of Parquet files makes of a damaged one, as one error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, OverflowError, UnicodeDecodeError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} cannot be read as Parquet ({told}): copy or make it anew") from None
+
+
+def _columns(path: Path, kind: str, names: list[str]) -> Table:
+    with _damaged(path):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        present = file.schema_arrow.names
+    if absent := [name for name in names if name not in present]:
+        raise ValueError(f"{path} has no column {absent[0]!r}; it has {', '.join(present)}")
+    with _damaged(path):
+        table = file.read(columns=names)
+        table.validate(full=True)
+    return {name: _array(path, name, table[name]) for name in names}
+
+
+def _array(path: Path, name: str, column: Any) -> Any:
+    words = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
+    if column.null_count or not (words or pa.types.is_integer(column.type)):
+        raise ValueError(f"column {name!r} of {path} has empty places, or holds {column.type}: make it anew")
+    if name not in ENCODED:
+        return column.combine_chunks() if pa.types.is_string(column.type) else column.to_numpy()
+    codes = pc.index_in(column.cast(pa.utf8()), value_set=pa.array(dictionary(name), pa.utf8()))
+    if codes.null_count:
+        raise ValueError(f"{path} has words in column {name!r} that the generator does not use; they have no codes")
+    return codes.to_numpy().astype(np.int32, copy=False)
+
+
+def arrow(kind: str, table: Table) -> Any:
+    """A table of the generator's as an Arrow table, its codes as dictionary-encoded words."""
+    arrays = [
+        pa.DictionaryArray.from_arrays(column, pa.array(dictionary(name), pa.utf8())) if name in ENCODED else column
+        for name, column in table.items()
+    ]
+    return pa.table(arrays, schema=schema(kind, list(table)))
+
+
+def _type(kind: str, name: str) -> Any:
+    if name in ENCODED:
+        return pa.dictionary(pa.int32(), pa.utf8())
+    return pa.utf8() if name in payload.COLUMNS[kind] else pa.int64()

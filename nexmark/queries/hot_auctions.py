@@ -1,0 +1,135 @@
+"""The auction with the most bids in each window: the last part of query 5.
+
+Bids are counted by auction and pane. Counts come in at the end of their pane, stay for the length of a window, and are
+taken away again. At the end of each slide the worker knows its largest total. A bin ticks as long as there is something
+in it, so that windows come out although nothing changes; the tick is a post-dated record and moves with its bin.
+
+A pane may be a part of a slide: then what comes and goes does so all the time, and not at the end of each slide at
+once, where everything else would have to wait for it. For the same reason the largest total is not looked for among all
+of them: the table keeps it (see `dataflow.state.tables.leaders`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dataflow.columns import Columns
+from dataflow.columns.pact import key_words
+from dataflow.state.tables.leaders import Leaders
+from dataflow.state.tables.table import Table
+
+PANES = 1 << 24  # that query 5 tells apart at a time
+TICK = 0  # the amount of a post-dated record that takes nothing away
+
+STATE = {"bids": "i8"}
+PENDING = {"amount": "i8", "window_end": "i8"}
+
+
+def pane_of(window: int, slide: int, grid: int) -> int:
+    """The length of a pane: a slide, or a part of it that has many times of the dataflow still."""
+    for parts in (64, 32, 16, 8, 4, 2):
+        if slide % parts == 0 and slide // parts >= 8 * grid and window // slide * parts < PANES:
+            return slide // parts
+    return slide
+
+
+def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
+    """The fold. All times in nanoseconds; the dataflow's times are multiples of `grid`."""
+    known: dict[Table, Best] = {}  # of bins, and of keys that live apart
+
+    def fold(time: int, batch: Columns, state: Table, notificator: Any) -> Any:
+        best = known[state] if state in known else known.setdefault(state, Best(state))
+        changes = _changes(notificator.due)
+        if len(batch):
+            changes = _joined(changes, (batch["auction"], batch["bids"], batch["pane_end"]))
+            leaving = (batch["auction"], -batch["bids"], batch["pane_end"] + window)
+            at = up(leaving[2], grid)
+            later = at > time
+            keys, amounts, ends = (column[later] for column in leaving)
+            notificator.notify_at(at[later], keys, amount=amounts, window_end=ends)
+            if not later.all():  # the grid is coarser than the window: some come and go at one time
+                changes = _joined(changes, tuple(column[~later] for column in leaving))
+        rows = []
+        done, end = time - grid, (time - grid) // slide * slide + slide
+        while end <= time:
+            best.apply(changes, done, end)
+            done = end
+            most = best.of_all()
+            if most is not None:
+                rows.append((end, *most))
+                end += slide
+            else:  # nothing is left: on to what comes next, though it be hours
+                later = changes[2][changes[2] > end]
+                end = int(up(later.min(), slide)) if len(later) else time + 1
+        best.apply(changes, done, time)
+        following = (time // slide + 1) * slide
+        anchors = best.to_be_ticked(following)
+        if len(anchors):
+            notificator.notify_at(int(up(np.array([following]), grid)[0]), anchors, amount=TICK, window_end=following)
+        return dict(zip(("window_end", "auction", "bids"), np.array(rows, np.int64).T, strict=True)) if rows else None
+
+    return fold
+
+
+def up(times: Any, grid: int) -> Any:
+    """The first times of the dataflow that are not before these."""
+    return -(-times // grid) * grid
+
+
+Changes = tuple[Any, ...]  # auctions, amounts, and the ends of the slides at which they change
+
+
+def _changes(due: Columns) -> Changes:
+    taken = due["amount"] != TICK
+    return due["key"][taken], due["amount"][taken], due["window_end"][taken]
+
+
+def _joined(some: Changes, others: Changes) -> Changes:
+    return tuple(np.concatenate(both) for both in zip(some, others, strict=True))
+
+
+class Best:
+    """The totals of a table, of which the largest is known at any time."""
+
+    def __init__(self, state: Table) -> None:
+        self._state = state
+        self._totals: Leaders = state.leaders("bids")
+        self._ticked = np.zeros(state.bins, bool)  # bins that have a tick at `_following`
+        self._following = -1
+
+    def apply(self, changes: Changes, after: int, until: int) -> None:
+        """Applies what changes after a time and until another."""
+        keys, amounts, ends = changes
+        now = (ends > after) & (ends <= until)
+        if now.any():
+            self._totals.add(key_words(keys[now]), amounts[now])
+
+    def of_all(self) -> tuple[int, int] | None:
+        """The auction with the most bids here, and how many; ties to the smaller id."""
+        return self._totals.first()
+
+    def to_be_ticked(self, following: int) -> Any:
+        """A key of each bin that has something in it, and no tick at that time yet."""
+        state = self._state
+        if following != self._following:
+            self._following = following
+            self._ticked[:] = False
+        anchors = state.anchors()
+        if state.single:
+            return anchors
+        bins = state.bins_of(anchors)
+        fresh = ~self._ticked[bins]
+        self._ticked[bins] = True  # a tick goes and comes back with its bin
+        return anchors[fresh]
+
+
+def hottest_of_all(parts: Columns) -> Columns:
+    """The best of what each worker found, for each window."""
+    order = np.lexsort([parts["auction"], -parts["bids"], parts["window_end"]])
+    ends = parts["window_end"][order]
+    first = np.ones(len(order), bool)
+    first[1:] = ends[1:] != ends[:-1]
+    return parts.take(order[first]).select(("window_end", "auction", "bids"))

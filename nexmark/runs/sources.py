@@ -1,0 +1,115 @@
+"""Where the events of a finite run come from, an epoch at a time: made as they are needed, or given.
+
+An epoch is sent at a time that is not after any of its events, and times are multiples of the source's `grid`: what the
+queries rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from nexmark.events.config import Config
+from nexmark.events.generator import Generator
+
+Needs = Mapping[str, Sequence[str]]
+
+_LONGEST = 2.0**61  # nanoseconds of an epoch: what is rounded up to the next one still has less than 63 bits
+
+
+class Source(Protocol):
+    """Epochs of events."""
+
+    events: int
+    epochs: int
+    grid: int  # nanoseconds
+
+    def time(self, number: int) -> int:
+        """The dataflow's time at which an epoch is sent."""
+
+    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+        """One worker's part of an epoch, in columns by kind."""
+
+
+class Generated:
+    """Epochs of generated events: so many each, and whole groups of those that come out of order."""
+
+    def __init__(self, config: Config, needs: Needs, events: int, batch: int) -> None:
+        self.events = events
+        self.size = -(-batch // config.group) * config.group
+        self.epochs = -(-events // self.size)
+        self.grid = max(1, int(min(self.size * config.delay, _LONGEST)))
+        self._config = config
+        self._generator = Generator(config, columns=needs)
+
+    def time(self, number: int) -> int:
+        """The grid's last time that is not after the first event."""
+        first = self._config.base_time + int(number * self.size * self._config.delay)
+        return first // self.grid * self.grid
+
+    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+        """A contiguous part."""
+        first = number * self.size
+        last = min(first + self.size, self.events)
+        low, high = _part(first, last, index, peers)
+        return self._generator.events(range(low, high))
+
+
+class Given:
+    """Epochs of given events, by their dates: from each time of the grid to the next. Epochs without any are left out.
+
+    The grid is such that an epoch has about `batch` events, if they are evenly spread.
+    """
+
+    def __init__(self, events: Mapping[str, Mapping[str, Any]], needs: Needs, batch: int) -> None:
+        self._tables = {kind: _by_date(events[kind]) for kind in needs}
+        dates = {kind: table["date_time"] for kind, table in self._tables.items()}
+        self.events = sum(map(len, dates.values()))
+        ends = [int(date) for column in dates.values() if len(column) for date in (column[0], column[-1])]
+        span = max(ends) - min(ends) + 1 if ends else 1
+        self.grid = max(1, -(-span // max(1, -(-self.events // batch))))
+        numbers = [np.unique(column // self.grid) for column in dates.values()]
+        self._times = np.unique(np.concatenate(numbers)) * self.grid
+        self.epochs = len(self._times)
+        self._cuts = {
+            kind: (np.searchsorted(column, self._times), np.searchsorted(column, self._times + self.grid))
+            for kind, column in dates.items()
+        }
+        # Dates were for the epochs; queries get what they asked for.
+        self._tables = {
+            kind: {name: np.require(self._tables[kind][name], requirements=["C", "W"]) for name in needs[kind]}
+            for kind in needs
+        }  # writable: Arrow's arrays are not, and compiled code tells the two apart
+
+    def time(self, number: int) -> int:
+        """The grid's time at which an epoch begins."""
+        return int(self._times[number])
+
+    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+        """A contiguous part of each kind."""
+        parts = {}
+        for kind, table in self._tables.items():
+            begins, ends = self._cuts[kind]
+            low, high = _part(int(begins[number]), int(ends[number]), index, peers)
+            parts[kind] = {name: column[low:high] for name, column in table.items()}
+        return parts
+
+
+def with_dates(needs: Needs) -> dict[str, list[str]]:
+    """The columns that a query reads, and dates, which `Given` needs."""
+    return {kind: list(dict.fromkeys((*names, "date_time"))) for kind, names in needs.items()}
+
+
+def _part(first: int, last: int, index: int, peers: int) -> tuple[int, int]:
+    length = last - first
+    return first + length * index // peers, first + length * (index + 1) // peers
+
+
+def _by_date(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    dates = table["date_time"]
+    if len(dates) < 2 or bool((dates[1:] >= dates[:-1]).all()):
+        return table
+    order = np.argsort(dates, kind="stable")
+    return {name: column[order] for name, column in table.items()}

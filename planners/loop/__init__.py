@@ -1,0 +1,21 @@
+"""The closed loop: from statistics of a running dataflow to migrations.
+
+- `loop`: statistics of an interval in, a decision out; and the thin driver between it and a controller.
+- `observation`: what the loop sees, and any planner in the form that it takes. Pure.
+- `replay`: the same on a log: ``python -m planners loop LOG``.
+"""
+
+from planners.loop.loop import Decision, Driver, Loop, observe
+from planners.loop.observation import Observation, Proposal, by_bins, by_intervals, by_keys
+
+__all__ = [
+    "Decision",
+    "Driver",
+    "Loop",
+    "Observation",
+    "Proposal",
+    "by_bins",
+    "by_intervals",
+    "by_keys",
+    "observe",
+]

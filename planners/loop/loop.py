@@ -1,0 +1,236 @@
+"""The closed loop: statistics of an interval in, a decision out; and the thin driver between it and a controller.
+
+The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running, and
+plans for `hysteresis` less than that: a plan that only just met it would cost as much as it allows, and the next small
+change would be one too many. The greatest load must fall by `gain` of the mean at least; and for `cool_down` intervals
+after it has acted nothing is done. Intervals that began before a migration was complete are not looked at. Every
+decision says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from megaphone.keys.keyspace import as_list, as_objects
+from planners.errors import NothingBalanced
+from planners.loop.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, combine, spread
+
+if TYPE_CHECKING:
+    from megaphone import Controller
+    from megaphone.load.statistics import Load
+    from megaphone.migration.strategies import Strategy
+
+log = logging.getLogger("planners.loop")
+SILENCE = 3  # intervals; a worker that is silent while another reports so often more has nothing to report
+Reports: TypeAlias = "Mapping[int, Load]"  # by worker
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What was decided for an interval, and why. `proposal` is set if something is to move."""
+
+    interval: int
+    reason: str
+    spread: float  # the greatest load over the mean, less one: as it was
+    proposal: Proposal | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is to move."""
+        return self.proposal is not None
+
+    def __str__(self) -> str:
+        return f"interval {self.interval}: {'move' if self.acts else 'stay'}: {self.reason}"
+
+
+@dataclass
+class Loop:
+    """Decides, interval by interval. Pure: its memory is how long something has been wrong, and when it last acted."""
+
+    planner: ForTheLoop = field(default_factory=by_keys)
+    hysteresis: float = 0.75  # of the planner's tolerance: above 0.08 is wrong, and then 0.02 is aimed at
+    patience: int = 2
+    gain: float = 0.02  # of the mean load
+    cool_down: int = 1
+    _interval: int = field(default=-1, init=False)
+    _wrong: int = field(default=0, init=False)  # for how many intervals running
+    _acted: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.patience < 1 or self.cool_down < 0 or not 0 <= self.hysteresis <= 1 or not self.gain >= 0:
+            raise ValueError(
+                f"patience is 1 or more, hysteresis from 0 to 1, the others 0 or more: not patience {self.patience}, "
+                f"cool-down {self.cool_down}, hysteresis {self.hysteresis}, gain {self.gain}"
+            )
+
+    def decide(self, seen: Observation) -> Decision:
+        """The decision for the next interval."""
+        self._interval += 1
+        loads = seen.loads(seen.places)
+        used = len(set(seen.places.tolist()) | set(seen.pinned.values()))
+        total = float(loads.sum())
+        if not total:
+            return self._stay("nothing came", loads, seen.workers)
+        wanted = seen.workers if self.planner.wanted is None else min(
+            seen.workers, self.planner.wanted(total, used)
+        )  # fmt: skip
+        across = seen.workers if self.planner.wanted is None else used
+        over = spread(loads, across)
+        limit = self.planner.tolerance
+        scaling = self.planner.wanted is not None and wanted != used
+        self._wrong = self._wrong + 1 if scaling or over > limit else 0
+        if not self._wrong:
+            return self._stay(f"the greatest load is {over:.1%} above the mean, within {limit:.1%}", loads, across)
+        what = f"{used} workers are used, and {wanted} wanted" if scaling else f"the greatest load is {over:.1%} above"
+        if self._acted is not None and self._interval - self._acted <= self.cool_down:
+            since = self._interval - self._acted
+            return self._stay(f"{what}, but the last migration was {since} intervals ago", loads, across)
+        if self._wrong < self.patience:
+            return self._stay(f"{what}, for {self._wrong} of {self.patience} intervals", loads, across)
+        return self._weigh(seen, loads, across, what, scaling)
+
+    def _weigh(self, seen: Observation, loads: Floats, across: int, what: str, scaling: bool) -> Decision:
+        try:
+            proposal = self.planner.plan(seen, self.planner.tolerance * (1 - self.hysteresis))
+        except NothingBalanced as why:  # an answer like any other: the next interval may have a better one
+            return self._stay(f"{what}, and {self.planner.name} has no plan: {why}", loads, across)
+        by = proposal.by or self.planner.name
+        mean = float(loads.sum()) / across
+        gain = float(loads.max() - proposal.loads.max()) / mean
+        if not proposal.pins and (proposal.to == seen.places).all():
+            return self._stay(f"{what}, and {by} knows nothing better", loads, across)
+        if not scaling and gain < self.gain:
+            return self._stay(f"{what}, but a migration would gain {gain:.1%} only", loads, across)
+        self._acted, self._wrong = self._interval, 0
+        reason = f"{what}: {by} moves {proposal.note}, {proposal.moved:,.0f} bytes, to gain {gain:.1%}"
+        return Decision(self._interval, reason, spread(loads, across), proposal)
+
+    def _stay(self, reason: str, loads: Floats, across: int) -> Decision:
+        return Decision(self._interval, reason, spread(loads, across))
+
+
+class Driver:
+    """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
+
+    An interval is over when every worker that has something has reported; the first one when every worker with a bin
+    has, or some worker has twice (the others have nothing). A worker to which nothing comes any more is not waited for.
+    Reports of what came before the last migration was complete are passed over. Intervals with fewer than `least`
+    records are put together, until they have as many: what a few hundred records say of bins and keys is mostly chance.
+    `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves nothing.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        loop: Loop | None = None,
+        *,
+        strategy: Strategy | None = None,
+        cost: str = "records",
+        least: int = 2_000,
+        dry_run: bool = False,
+        tell: Callable[[Decision], None] | None = None,
+    ) -> None:
+        if cost not in ("records", "nanoseconds"):
+            raise ValueError(f"cost is 'records' or 'nanoseconds', not {cost!r}")
+        self._controller = controller
+        self._loop = loop or Loop()
+        self._strategy = strategy
+        self._cost = cost
+        self._least = least
+        self._gathered: list[Observation] = []  # intervals that are not decided on; invariant: equal places and pins
+        self._records = 0  # that they have together
+        self._dry_run = dry_run
+        self._tell = tell
+        self._heard: dict[int, int] = {}  # by worker, the last report that was used
+        self._first: dict[int, int] = {}  # by worker, the first one that was not
+        self.decisions: list[Decision] = []
+        if self._loop.planner.prepare is not None:
+            self._loop.planner.prepare()  # now rather than under load: it takes seconds if nobody has planned before
+
+    def step(self) -> Decision | None:
+        """Decides if an interval is over and no migration under way, and has the controller begin one."""
+        if self._controller.busy:
+            self._first.clear()
+            return None
+        reports = self._interval()
+        if reports is None:
+            return None
+        self._gather(observe(self._controller, self._cost, reports), reports)
+        if self._records < self._least:
+            return None
+        decision = self._loop.decide(combine(self._gathered))
+        self._gathered, self._records = [], 0
+        self.decisions.append(decision)
+        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        if self._tell is not None:
+            self._tell(decision)
+        if decision.proposal is not None and not self._dry_run:
+            to = decision.proposal.to.tolist()
+            self._controller.migrate(to, self._strategy, pins=decision.proposal.pins)
+        return decision
+
+    def _gather(self, seen: Observation, reports: Reports) -> None:
+        earlier = self._gathered[-1] if self._gathered else seen
+        if (earlier.places != seen.places).any() or earlier.pinned != seen.pinned:
+            self._gathered, self._records = [], 0
+        self._gathered.append(seen)
+        self._records += sum(int(load.records.sum()) + load.elsewhere + load.apart for load in reports.values())
+
+    def _interval(self) -> Reports | None:
+        """The reports of an interval, if it is over."""
+        statistics = self._controller.statistics
+        places = np.array(self._controller.configuration)
+        owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
+        fresh = {worker: load for worker, load in statistics.heavy.items() if self._is_fresh(load)}
+        if all(load.interval == 0 for load in fresh.values()):
+            owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
+        news = {worker: load for worker, load in fresh.items() if load.interval > self._heard.get(worker, -1)}
+        if not owners or not (owners <= news.keys() or self._others_have_nothing(news)):
+            return None
+        self._heard |= {worker: load.interval for worker, load in news.items()}
+        self._first.clear()
+        return news
+
+    def _is_fresh(self, load: Load) -> bool:
+        """Whether everything in a report came when things were where they are now."""
+        settled = self._controller.settled
+        return settled is None or load.until is None or load.until - load.span + 1 >= settled
+
+    def _others_have_nothing(self, news: Reports) -> bool:
+        """Whether workers that do not report have nothing to report: one has, for several intervals, and everything up
+        to then is done everywhere. (One that is only slow has not done it.)"""
+        for worker, load in news.items():
+            several = load.interval - self._first.setdefault(worker, load.interval) >= SILENCE
+            if several and load.until is not None and self._controller.passed(load.until):
+                return True
+        return False
+
+
+def observe(controller: Controller, cost: str = "records", reports: Reports | None = None) -> Observation:
+    """What these reports of a controller's statistics (the last ones) say, by unit of the dataflow's time: workers'
+    intervals are not equally long. Who has not reported has no load."""
+    known = controller.statistics
+    told = known.heavy if reports is None else reports
+    places = np.array(controller.configuration, np.int64)
+    pinned = controller.pinned
+    per_span = np.zeros(controller.peers)
+    for worker, load in told.items():
+        per_span[worker] = 1.0 / (load.span or load.seconds or 1.0)
+    amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
+    found: list[tuple[Any, int, float]] = []
+    for worker, load in told.items() if controller.pins_keys else ():
+        scale = (load.per_record if cost == "nanoseconds" else 1.0) * per_span[worker]
+        counts = zip(as_list(load.keys), load.key_records.tolist(), strict=True)
+        found += ((key, worker, count * scale) for key, count in counts)
+    bins = np.asarray(controller.bins_of([key for key, *_ in found]) if found else (), np.int64)
+    homes = places[bins].tolist() if found else []
+    here = [pinned.get(key, home) == worker for (key, worker, _), home in zip(found, homes, strict=True)]
+    keys = as_objects([key for (key, *_), is_here in zip(found, here, strict=True) if is_here])
+    costs = np.array([amount for (*_, amount), is_here in zip(found, here, strict=True) if is_here], float)
+    state = known.bytes.astype(float)
+    return Observation(controller.peers, places, amounts, state, keys, costs, bins[np.array(here, bool)], pinned)

@@ -1,0 +1,1 @@
+"""MTM-aware planning."""

@@ -1,0 +1,120 @@
+"""The workloads as dataflows, migrated and pinned at random, against plain loops."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataflow
+import megaphone
+from bench.skew import social, stock, tpch
+from bench.skew.queries import Migratable, q5, self_join, word_count
+from dataflow.state import native as stateful
+from dataflow.testing import simulate
+
+BINS, TIMES = 8, 8
+
+
+def parts(columns: dict[str, Any], time: int, worker: dataflow.Worker, at: bool = False) -> dict[str, Any]:
+    """What a worker sends at a time: an even share of the rows, in their order."""
+    length = len(next(iter(columns.values())))
+    rows = np.arange(length)
+    mine = (rows * TIMES // length == time) & (rows % worker.peers == worker.index)
+    chosen = {name: np.asarray(column)[mine] for name, column in columns.items()}
+    return {**chosen, "at": np.full(int(mine.sum()), time)} if at else chosen
+
+
+def disturb(control: Any, worker: dataflow.Worker, time: int, seed: int, keys: int) -> None:
+    """Some moves and pins."""
+    chance = random.Random(f"{seed} {time} {worker.index}")
+    peers, few = worker.peers, chance.randint(0, 2)
+    moves = [megaphone.Move(chance.randrange(BINS), chance.randrange(peers)) for _ in range(few)]
+    pins = [megaphone.Pin(chance.randrange(keys), chance.randrange(peers)) for _ in range(few)]
+    control.send([*moves, *pins, *[megaphone.Unpin(chance.randrange(keys))] * chance.randint(0, 1)])
+
+
+async def main(worker: dataflow.Worker, query: str, inputs: dict[str, Any], seed: int, native: bool) -> Any:
+    """What came out here."""
+    out: list[Any] = []
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        made = {name: scope.input(name) for name in inputs}
+        streams = {name: stream for name, (_, stream) in made.items()}
+        keep: Any = stateful if native else Migratable(configuration, BINS)
+        if query == "words":
+            results = word_count(streams["words"], keep)
+        elif query == "trades":
+            results = self_join(streams["trades"], keep, window=2)
+        else:
+            results = q5(streams, keep, REGION, start=300, length=1200)
+        probe = results.inspect_batch(lambda t, b: out.extend((t, *row) for row in b.rows())).probe()
+    for time in range(TIMES):
+        if not native:
+            disturb(control, worker, time, seed, 12)
+        control.advance_to(time + 1)
+        for name, (handle, _) in made.items():
+            handle.send(parts(inputs[name], time, worker, at=name == "trades"))
+            handle.advance_to(time + 1)
+        await probe.wait_passed(time - 1)
+    for handle in (control, *(handle for handle, _ in made.values())):
+        handle.close()
+    await probe.wait_done()
+    return out
+
+
+REGION = np.arange(25) % 5 < 3
+
+
+def run(query: str, inputs: dict[str, Any], workers: int, seed: int, native: bool) -> list[Any]:
+    results = simulate(main, query, inputs, seed, native, workers=workers, seed=seed)
+    return [row for out in results for row in out]
+
+
+@pytest.mark.parametrize(("workers", "native"), [(1, False), (3, False), (2, True)])
+def test_word_count(workers: int, native: bool) -> None:
+    (words,) = social(400, words=30, z=0.9, intervals=1, seed=2)
+    for seed in range(3):
+        out = run("words", {"words": words}, workers, seed, native)
+        counts = Counter(words["word"].tolist())
+        assert Counter((w, n) for _, w, n in out) == Counter((w, n + 1) for w, c in counts.items() for n in range(c))
+
+
+@pytest.mark.parametrize(("workers", "native"), [(1, False), (3, False), (2, True)])
+def test_self_join(workers: int, native: bool) -> None:
+    (trades,) = stock(200, stocks=9, players=20, bursts=2, intervals=1, seed=3)
+    rows = [(i * TIMES // 200, s, p, d) for i, (s, p, d) in enumerate(
+        zip(trades["stock"].tolist(), trades["player"].tolist(), trades["side"].tolist(), strict=True))]  # fmt: skip
+    expected = Counter[Any]()
+    for at, name, player, side in rows:
+        met = sum(
+            1 for then, other, _, way in rows
+            if other == name and way == -side and at - 2 <= then and (then < at or (then == at and side > 0))
+        )  # fmt: skip
+        if met:
+            expected[at, name, player, met] += 1
+    assert len(expected) > 50
+    for seed in range(3):
+        assert Counter(run("trades", {"trades": trades}, workers, seed, native)) == expected
+
+
+@pytest.mark.parametrize(("workers", "native"), [(1, False), (3, False), (2, True)])
+def test_q5(workers: int, native: bool) -> None:
+    tables = tpch(0.0004, seed=4)
+    inputs = {name: getattr(tables, name) for name in ("customer", "supplier", "orders", "lineitem")}
+    home = tables.customer["nationkey"]
+    revenue: dict[int, int] = defaultdict(int)
+    for order, supplier, price, discount in zip(*(tables.lineitem[c].tolist() for c in tables.lineitem), strict=True):
+        nation = int(home[tables.orders["custkey"][order]])
+        day = tables.orders["orderdate"][order]
+        if nation == tables.supplier["nationkey"][supplier] and REGION[nation] and 300 <= day < 1500:
+            revenue[nation] += price * (100 - discount)
+    assert revenue
+    for seed in range(3):
+        last: dict[int, int] = {}
+        for _, nation, total in run("q5", inputs, workers, seed, native):
+            last[nation] = max(total, last.get(nation, 0))  # revenue only grows
+        assert last == dict(revenue)
