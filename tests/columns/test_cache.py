@@ -161,13 +161,13 @@ def test_what_a_compiled_fold_cannot_use_from_outside_is_said(project: Path) -> 
 
 TWO_WORKERS = """
 import dataflow
-from dataflow.columns import stateful
+from dataflow.state import native
 from users import add
 
 async def main(worker):
     with worker.dataflow() as scope:
         handle, stream = scope.input()
-        stateful.state_machine(stream, key="k", value="v", fold=add)
+        native.state_machine(stream, key="k", value="v", fold=add)
     handle.send({"k": [1], "v": [worker.index]})
 
 dataflow.execute(main, workers=2)

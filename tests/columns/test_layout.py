@@ -1,5 +1,5 @@
-"""How rows lie in memory is known to the tables and folds of `dataflow.state` alone: others ask tables and stores. (A query that read the
-memory of its table gave wrong rows once bins shared segments.)"""
+"""How rows lie in memory is known to the tables and folds of `dataflow.state` alone: others ask tables and stores. (A
+query that read the memory of its table gave wrong rows once bins shared segments.)"""
 
 from __future__ import annotations
 
