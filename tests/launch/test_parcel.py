@@ -288,7 +288,7 @@ def test_a_global_variable_of_a_script_that_cannot_travel(arena: Arena) -> None:
         dataflow.execute(main, workers=2)
         """
     )
-    assert "CannotTravel: main, its global variable 'connection' cannot" in program.end().message
+    assert "CannotTravel: main, its global variable 'connection' cannot" in program.end().err
 
 
 def test_a_module_that_cannot_be_imported_over_there() -> None:
