@@ -288,10 +288,13 @@ def test_the_options_of_the_interpreter(arena: Arena) -> None:
         "options.py",
         """
         async def main(worker):
-            import warnings
-            return [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions]
+            return state()
 
-        here = [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions]
+        def state():
+            import gc
+            return [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions, gc.isenabled()]
+
+        here = state()
         assert here[:3] == [1, 1, ["an argument"]]
         assert dataflow.execute(main, workers=2) == [here, here] or sys.exit("they differ")
         """,
