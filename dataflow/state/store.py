@@ -139,7 +139,7 @@ class Store(ABC, Generic[B]):
     def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether there is anything of each of these bins here: else it can leave without a word."""
 
-    def make_ready(self, size: int) -> None:  # Python objects have no memory to make ready
+    def prefault(self, size: int) -> None:  # Python objects have no memory to make ready
         """Touches so many bytes of memory for each part before they are needed: for a run that is measured, or one
         whose state will grow to a known size."""
 

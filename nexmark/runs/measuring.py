@@ -99,7 +99,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     made = getattr(job.operators, "made", [])
     await _preload(job, load, generator)
     for operator in made if load.ready else ():
-        operator.handle.store.make_ready(load.ready)
+        operator.handle.store.prefault(load.ready)
     before = _state_of(made)
     episodes = harness.Episodes()
     mover = Mover(job, load, episodes, made) if made else None

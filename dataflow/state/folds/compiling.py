@@ -30,7 +30,8 @@ from dataflow.columns import hashing
 from dataflow.compiled.kernel import keep
 from dataflow.state.folds import emitter
 from dataflow.state.folds.fold import FoldError, definition
-from dataflow.state.tables import kernels
+from dataflow.state.memory import allocation
+from dataflow.state.tables import blocks, dense_kernels, hash_kernels
 
 _CONSTANTS = (bool, int, float, str, type(None))
 
@@ -235,6 +236,6 @@ def _reason(message: str) -> str:
 
 def _digest(source: str) -> str:
     parts = [source, numba.__version__, np.__version__, sys.version]
-    for module in (kernels, hashing, emitter):
+    for module in (allocation, blocks, hash_kernels, dense_kernels, hashing, emitter):
         parts.append(inspect.getsource(module))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

@@ -18,12 +18,12 @@ from dataflow.state.folds.arithmetic import as_compiled
 from dataflow.state.folds.emitter import PlainRows
 from dataflow.state.folds.fold import Fold, FoldError
 from dataflow.state.folds.loop import head, loop
-from dataflow.state.tables import kernels
+from dataflow.state.memory import allocation
 
 _INT64 = np.dtype(np.int64)
 
 
-class Driver:
+class FoldDriver:
     """One fold over one kind of table, with given value columns: what applies a batch.
 
     Compiled when it is made: before any record is accepted.
@@ -70,7 +70,7 @@ class Driver:
             table.entries, table.words, table.meta, table.ctl, table.homes, table.stride, table.shift, time, keys,
             keys.view(np.int64), *values, *outputs,
         )  # fmt: skip
-        if count == kernels.FULL:
+        if count == allocation.FULL:
             raise table.full()
         if returns:
             out = {name: array[:count] for (name, _), array in zip(self._outputs, outputs, strict=True)}
@@ -135,7 +135,7 @@ class Driver:
         signed = keys.view(np.int64)
         row = np.empty(1, np.int64)
         for i in range(len(keys)):
-            table.ctl[kernels.AT] = i
+            table.ctl[allocation.AT] = i
             if not table.locate(keys[i : i + 1], row, fold.create):
                 continue
             state = PlainState(table.entries, int(row[0]))

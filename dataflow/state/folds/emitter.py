@@ -1,4 +1,4 @@
-"""Rows of words that compiled folds add to: what `emit` and `later` are inside a fold.
+"""EmittedRows of words that compiled folds add to: what `emit` and `later` are inside a fold.
 
 A row is a few words of 64 bits; each value is turned into the declared type of its column, and the bits of that are
 kept. The array grows as it fills, which is why this is an object with a method and not an array.
@@ -18,22 +18,22 @@ from dataflow.columns.batch import Array
 
 
 @structref.register
-class RowsType(types.StructRef):
-    """The type of `Rows`. `kinds` is a tuple with a value of each column's type."""
+class EmittedRowsType(types.StructRef):
+    """The type of `EmittedRows`. `kinds` is a tuple with a value of each column's type."""
 
     def preprocess_fields(self, fields: Any) -> Any:
         """Constants are not part of the type."""
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
-class Rows(structref.StructRefProxy):
-    """Rows of words, made and filled in compiled code."""
+class EmittedRows(structref.StructRefProxy):
+    """EmittedRows of words, made and filled in compiled code."""
 
     def __new__(cls, words: Any, used: Any, key: Any, kinds: Any) -> Any:
         return structref.StructRefProxy.__new__(cls, words, used, key, kinds)
 
 
-structref.define_proxy(Rows, RowsType, ["words", "used", "key", "kinds"])
+structref.define_proxy(EmittedRows, EmittedRowsType, ["words", "used", "key", "kinds"])
 
 
 @intrinsic
@@ -107,7 +107,7 @@ def _define(name: str, parameters: str, make: Any) -> None:
     exec(
         f"def method(self, {parameters}{_OPTIONAL}):\n    return make(self.field_dict['kinds'].types, [{given}])", scope
     )
-    overload_method(RowsType, name)(scope["method"])
+    overload_method(EmittedRowsType, name)(scope["method"])
 
 
 _define("row", "", _row)  # emit.row(a, b, ...): one row of output

@@ -104,7 +104,7 @@ class BatchStore(WithPending):
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
-        self.stay_ahead()
+        self.prefault_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
         self.table.mark(keys)

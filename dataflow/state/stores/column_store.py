@@ -46,10 +46,10 @@ class ColumnStore(Store[Columns]):
         """Records applied so far, by bin. They come round at 32 bits."""
         return self.table.records
 
-    def stay_ahead(self) -> None:
+    def prefault_ahead(self) -> None:
         """Has memory touched before it is needed. For each run."""
         for part in self.parts:
-            part.stay_ahead()
+            part.prefault_ahead()
 
     # Bins
 
@@ -94,9 +94,9 @@ class ColumnStore(Store[Columns]):
             sizes = sizes + part.sizes_of(first, end)
         return sizes
 
-    def make_ready(self, size: int) -> None:
+    def prefault(self, size: int) -> None:
         for part in self.parts:
-            part.make_ready(size)
+            part.prefault(size)
 
     def view(self, bin: int) -> BinView:
         keys, rows = self.table.scan_bin(bin)

@@ -132,7 +132,7 @@ class JoinStore(ColumnStore):
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
-        self.stay_ahead()
+        self.prefault_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 
