@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
 from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
 from dataflow.errors import ConstructionError
+from dataflow.state.arrays import Bins, Values, Words
 from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import Fold, FoldError
 from dataflow.state.memory import allocation
@@ -115,7 +116,7 @@ class FoldStore(WithPending):
             return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
 
     def _run_parts(
-        self, driver: FoldDriver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
+        self, driver: FoldDriver, times: Sequence[int], ends: Bins, keys: Words, values: Sequence[Values]
     ) -> list[list[Columns]]:
         bounds = [0, *ends.tolist()]
         parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
@@ -136,7 +137,7 @@ class FoldStore(WithPending):
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
         return self._run(self._drivers[port], time, *self._columns(port, batch))
 
-    def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
+    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values]]:
         """The keys of a batch and its values, as the fold's driver wants them."""
         side, driver = self.sides[port], self._drivers[port]
         values = [
@@ -156,7 +157,7 @@ class FoldStore(WithPending):
             return self._run(self._due, time, keys, values)
 
     @contextmanager
-    def _counted_before(self, keys: Array) -> Iterator[None]:
+    def _counted_before(self, keys: Words) -> Iterator[None]:
         """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
         if not self.counts_once:
             yield
@@ -170,8 +171,8 @@ class FoldStore(WithPending):
         self,
         driver: FoldDriver,
         time: int,
-        keys: Array,
-        values: list[Array],
+        keys: Words,
+        values: Sequence[Values],
         time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
     ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
@@ -190,7 +191,7 @@ class FoldStore(WithPending):
             self._postpone(driver, time, later)
         return [out] if out is not None and len(out) else []
 
-    def _postpone(self, driver: FoldDriver, time: int, rows: Array) -> None:
+    def _postpone(self, driver: FoldDriver, time: int, rows: Words) -> None:
         assert self.pending is not None
         table = rows.reshape(-1, self.pending.stride)
         first = int(table[:, 0].view(np.int64).min())
