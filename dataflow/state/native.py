@@ -2,8 +2,8 @@
 
 Each works on rows, where `key` is a function of a record and state is any Python object, or on columns, where `key`
 names a column and state is typed. The parameters are those of `megaphone` without the control stream: a query that
-takes its operators as arguments runs on either. What is in the state goes through the same door for both (`store`), so native
-state can be looked at, copied and put into another store, too.
+takes its operators as arguments runs on either. What is in the state goes through the same door for both (`store`),
+so native state can be looked at, copied and put into another store, too.
 
 Operators on columns are imported when they are first used: rows need no compiler.
 """
@@ -70,8 +70,8 @@ def state_machine(
     particular order.
 
     Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
-    for what it post-dates. `order` names columns by which the records of one time are sorted first; without it their order
-    is not defined.
+    for what it post-dates. `order` names columns by which the records of one time are sorted first; without it
+    their order is not defined.
     """
     if key is None:
         _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)

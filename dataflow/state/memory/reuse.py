@@ -3,8 +3,9 @@
 A bin that arrives needs memory. Memory that was never touched is slow (`prefault` says how slow), and so is memory that
 was given back, since the system may have handed it to its host meanwhile. So what bins leave behind is kept for
 `SECONDS`, as allocators do, but no more than `MOST` of it: on a host where all workers run together the same state
-would otherwise be there twice. Then a thread lets the places go, one by one; it lives as long as there is anything to let go.
-When nothing is kept, and no bin has left for as long, the thread asks the array whether it is empty altogether.
+would otherwise be there twice. Then a thread lets the places go, one by one; it lives as long as there is anything
+to let go. When nothing is kept, and no bin has left for as long, the thread asks the array whether it is empty
+altogether.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from dataflow.columns.pact import key_words
 from dataflow.errors import ConstructionError
 from dataflow.state import native as stateful
 from dataflow.state.folds.fold import fold
-from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.memory import allocation
+from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.tables.table import Dense
 from tests.columns.running import Epochs, row, run
 from tests.engine.harness import notes

@@ -14,9 +14,8 @@ import pytest
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
 from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import fold
-from dataflow.state.memory import reuse
+from dataflow.state.memory import allocation, reuse
 from dataflow.state.memory.segments import RESERVED, OutOfMemory, Segments
-from dataflow.state.memory import allocation
 from dataflow.state.tables import blocks, hash_kernels
 from dataflow.state.tables import table as table_module
 from dataflow.state.tables.table import Dense, DenseTable, HashTable, Table, make_table

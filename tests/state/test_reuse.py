@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from dataflow.columns.batch import Array
-from dataflow.state.memory import reuse
+from dataflow.state.memory import allocation, reuse
 from dataflow.state.memory.reuse import FreePlace, FreePlaces
 from dataflow.state.memory.segments import Segments
-from dataflow.state.memory import allocation
 from dataflow.state.tables.table import Dense, DenseTable, Table, make_table
 from tests.columns.mapped import resident_of
 

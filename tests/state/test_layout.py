@@ -45,8 +45,8 @@ def test_nobody_else_knows_the_layout(package: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from dataflow.state.memory.allocation import USED", "from dataflow.state.tables import heaps", "x = table.meta[0]",
-     "import dataflow.state.tables.chains", "part.segments.prefault(5)"],
+    ["from dataflow.state.memory.allocation import USED", "from dataflow.state.tables import heaps",
+     "x = table.meta[0]", "import dataflow.state.tables.chains", "part.segments.prefault(5)"],
 )  # fmt: skip
 def test_it_would_be_found(line: str) -> None:
     assert [*offences(line)]

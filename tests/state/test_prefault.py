@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataflow.state.memory import prefault
+from dataflow.state.memory import allocation, prefault
 from dataflow.state.memory.segments import Segments
-from dataflow.state.memory import allocation
 from dataflow.state.tables.table import HashTable
 
 MIB = 1 << 20
