@@ -101,7 +101,7 @@ async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     made = job.operators.made if isinstance(job.operators, MigratableOperators) else []
     await _preload(job, load, generator)
     for operator in made if load.ready else ():
-        operator.handle.store.make_ready(load.ready)
+        operator.handle.store.prefault(load.ready)
     before = _state_of(made)
     episodes = harness.Episodes()
     mover = Mover(job, load, episodes, made) if made else None
