@@ -62,12 +62,12 @@ class Context:
     @property
     def worker(self) -> int:
         """The index of this worker."""
-        return self._operator.dataflow.worker.index
+        return self._operator.dataflow.pump.index
 
     @property
     def peers(self) -> int:
         """The number of workers."""
-        return self._operator.dataflow.worker.peers
+        return self._operator.dataflow.pump.peers
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class Context:
     @property
     def clock(self) -> Clock:
         """The worker's clock."""
-        return self._operator.dataflow.worker.clock
+        return self._operator.dataflow.pump.clock
 
     def activate(self) -> None:
         """Has the step called soon, though nothing arrived. May be called from anywhere in the worker's thread."""
@@ -118,7 +118,7 @@ class Context:
                 error.add_note(dataflow.where(self._operator))
                 raise
 
-        dataflow.worker.spawn(run, self.name)
+        dataflow.pump.spawn(run, self.name)
 
     def keep(self, size: int) -> None:
         """Says that a task of this operator has taken data of that weight (see `dataflow.comm.flow.weigh`) to deal with

@@ -38,6 +38,16 @@ class Scope:
         root = f"dataflow {self.dataflow.name!r}"
         return root if self.parent is None else f"a nested scope (depth {len(self.levels) - 1}) of {root}"
 
+    @property
+    def worker(self) -> int:
+        """The index of the worker on which this part of the dataflow is built."""
+        return self.dataflow.pump.index
+
+    @property
+    def peers(self) -> int:
+        """The number of workers that build it."""
+        return self.dataflow.pump.peers
+
     # Where records come from
 
     @overload

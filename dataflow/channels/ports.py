@@ -185,7 +185,7 @@ class OutputPort:
             self.held[time] = held
         else:
             del self.held[time]
-        dataflow.worker.wake()
+        dataflow.pump.wake()
 
     def revoke_all(self) -> None:
         """Ends every capability of this output on this worker (an input that closes)."""

@@ -69,12 +69,12 @@ class Probe:
         missing, and the answer to it may be a moment away."""
         if self.passed(time):
             return True
-        worker = self._dataflow.worker
-        worker.turn_before_waiting()
+        pump = self._dataflow.pump
+        pump.turn_before_waiting()
         for _ in range(_AT_ONCE):
             if self.passed(time):
                 return True
-            if not worker.linger():
+            if not pump.linger():
                 return False
         return self.passed(time)
 
