@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataflow.errors import ConstructionError
 from dataflow.run.signal import Signal
@@ -23,7 +23,7 @@ class Probe:
     A probe is not an operator and costs nothing while nobody waits.
     """
 
-    def __init__(self, stream: Stream[Any]) -> None:
+    def __init__(self, stream: Stream[object]) -> None:
         stream.require_usable("a probe")
         self._dataflow = stream.scope.dataflow
         self._domain = stream.scope.domain
@@ -113,7 +113,7 @@ class Probe:
         return f"<probe of output {self.source.port} of {operator.label}>"
 
 
-def probe(stream: Stream[Any]) -> Probe:
+def probe(stream: Stream[object]) -> Probe:
     """Something to ask, and to wait on, for how far the stream has come."""
     made = Probe(stream)
     stream.scope.dataflow.probes.append(made)
