@@ -91,10 +91,11 @@ def test_what_a_script_defines(arena: Arena) -> None:
             seen = []
             with worker.dataflow() as scope:
                 handle, stream = scope.input()
-                stream.map(made).exchange(lambda r: r.pair.bid.price).inspect(lambda _, r: seen.append(r)).probe()
+                moved = stream.map(made).exchange(lambda r: r.pair.bid.price)
+                probe = moved.inspect(lambda _, r: seen.append(r)).probe()
             handle.send([worker.index + 1])
             handle.close()
-            while worker.dataflows:
+            while not probe.done:
                 await worker.step()
             if fail and worker.index == 1:
                 raise Broken(seen[0].pair.bid)
