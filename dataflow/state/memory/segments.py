@@ -121,14 +121,17 @@ class Part:
             raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
         if bin not in segments.missing:
             segments.make(bin, room, used)
-            segments.missing[bin] = length
+            segments.missing[bin], segments.offsets[bin] = length, set()
             if segments.packed:
                 segments.meta[bin, allocation.RECORDS] = extra  # else it counts what is applied here
+        if offset in segments.offsets[bin]:
+            raise ValueError(f"a piece of bin {bin}, of the words from {offset} on, comes a second time")
+        segments.offsets[bin].add(offset)
         segments.contents(bin)[offset : offset + len(words)] = words
         segments.missing[bin] -= len(words)
         if segments.missing[bin]:
             return False
-        del segments.missing[bin]
+        del segments.missing[bin], segments.offsets[bin]
         return True
 
     def departed(self, bin: int) -> None:
@@ -149,6 +152,7 @@ class Segments:
         self.stride = stride
         self.packed = packed
         self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
+        self.offsets: dict[int, set[int]] = {}  # of the same bins, unless they share segments: where pieces have come
         self._counts: Ints | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Words = np.frombuffer(self._mapped, np.uint64)

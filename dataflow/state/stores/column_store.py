@@ -122,7 +122,7 @@ class ColumnStore(Store[Columns]):
         return []
 
     def track_changes(self) -> None:
-        self.table.track_changes()
+        self.table.track_changes(self.occupied())
 
     def take_changed(self) -> NDArray[np.intp]:
         return self.table.take_changed()
@@ -138,8 +138,12 @@ class ColumnStore(Store[Columns]):
 
     def copy_keys(self, limit: int) -> Iterator[Piece]:
         """Every key as it would travel to live apart; all stay."""
-        for key in self.table.scan()[0]:
+        for key in self.keys_here():
             yield from self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=True), True, limit)
+
+    def keys_here(self) -> Words:
+        """Every key that has something here."""
+        return self.table.scan()[0]
 
     def _key_pieces(self, key: Key, parts: Iterator[KeyPart], apart: bool, limit: int) -> Iterator[Piece]:
         word = np.array([key], np.uint64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
-from dataflow.state.arrays import Bins, Ints, Meta, Words
+from dataflow.state.arrays import Bins, Flags, Ints, Meta, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Head, Part, Segments
 from dataflow.state.tables import blocks, dense_kernels, hash_kernels
@@ -96,11 +96,11 @@ class Table(Part, ABC):
 
     # Which bins have changed
 
-    def track_changes(self) -> None:
-        """From now on `take_changed` says which bins have changed: all that are here, at first."""
+    def track_changes(self, at_first: Bins) -> None:
+        """From now on `take_changed` says which bins have changed: these, at first."""
         if self._changed is None:
             self._changed = np.zeros(self.bins, bool)
-            self._changed[self.occupied] = True
+            self._changed[at_first] = True
 
     def take_changed(self) -> NDArray[np.intp]:
         """The bins that have changed since this was last asked."""
@@ -113,7 +113,11 @@ class Table(Part, ABC):
     def mark(self, keys: Words) -> None:
         """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
         if self._changed is not None:
-            self._changed[self.bins_of(keys)] = True
+            self.mark_keys(keys, self._changed)
+
+    def mark_keys(self, keys: Words, marked: Flags) -> None:
+        """Marks the bin of each key."""
+        marked[self.bins_of(keys)] = True
 
     def mark_bin(self, bin: int) -> None:
         """The same of a whole bin."""
@@ -255,6 +259,9 @@ class HashTable(Table):
         hashes = np.empty_like(keys)
         mix_all(keys, hashes)
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
+
+    def mark_keys(self, keys: Words, marked: Flags) -> None:  # in one pass, without an array of bins
+        hash_kernels.mark_bins(keys, self.shift, marked)
 
     @property
     def spread(self) -> int:
