@@ -8,6 +8,6 @@
 - `native`: stateful operators whose state stays on its worker; `native_rows` and `native_columns` make them.
 - `values`: names for users' own values. `arrays`: names for ours. `binning`: from the key of a row to its bin.
 
-Keys are grouped into bins, which are what moves. Who moves them, and when, is Megaphone's business. The whole is told in
-docs/internals/state.md.
+Keys are grouped into bins, which are what moves. Who moves them, and when, is Megaphone's business.
+docs/internals/state.md tells the whole.
 """
