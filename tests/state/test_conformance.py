@@ -305,7 +305,9 @@ def test_pieces_that_cannot_be_right_are_refused(kind: Kind) -> None:
     run(kind, store, 0, [[(key, 1) for key in range(KEYS)]] * kind.inputs)
     piece = next(iter(store.copy_bin(1, 1 << 17)))
     fresh = kind.make(4)
-    for broken in (piece._replace(bin=4), piece._replace(part=9), piece._replace(head=(77, 1 << 40, 3))):
+    first, second, third = piece.head
+    heads = [(77, 1 << 40, 3), (first, second + 1000, third)]  # of a size that is none; of more than there is room for
+    for broken in (piece._replace(bin=4), piece._replace(part=9), *(piece._replace(head=head) for head in heads)):
         with pytest.raises(ValueError, match=r"."):
             fresh.put(broken)
     assert not len(fresh.occupied()), "nothing is half-installed"

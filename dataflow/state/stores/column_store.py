@@ -73,9 +73,9 @@ class ColumnStore(Store[Columns]):
             return
         self.table.mark_bin(piece.bin)
         if piece.at == 0:
-            part.heed(piece.description)
+            part.adopt(piece.description)
         room, used, extra = piece.head
-        if part.come(piece.bin, (room, used, extra, piece.at), piece.words):
+        if part.install(piece.bin, (room, used, extra, piece.at), piece.words):
             part.arrived(piece.bin)
 
     def occupied(self) -> NDArray[np.intp]:
@@ -162,7 +162,7 @@ class ColumnStore(Store[Columns]):
         if len(piece.key) != 1:
             raise ValueError(f"a key of columns is one word, and a piece of state has one of {len(piece.key)}")
         self.table.mark(piece.key)  # its bin may be another than where it was: dense keys live apart in a hash table
-        part.heed(piece.description)
+        part.adopt(piece.description)
         self.put_key(piece.key, piece.part, rows, piece.words)
 
     @abstractmethod

@@ -71,7 +71,7 @@ class Table(Part, ABC):
         self.rows_changed(np.array([bin]))
 
     def rows_changed(self, bins: Bins) -> None:
-        """Rows of bins came or went without a record: what was known of them is not known any more."""
+        """Rows of these bins were installed or removed as a whole, and not by records: leaders must look again."""
         for leaders in self._leaders.values():
             leaders.doubt(bins)
 
@@ -111,7 +111,8 @@ class Table(Part, ABC):
         return changed
 
     def mark(self, keys: Words) -> None:
-        """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
+        """Marks the bins of these keys as changed: their state is about to be. One pass over the keys if anybody tracks
+        changes, else nothing."""
         if self._changed is not None:
             self.mark_keys(keys, self._changed)
 
@@ -120,7 +121,7 @@ class Table(Part, ABC):
         marked[self.bins_of(keys)] = True
 
     def mark_bin(self, bin: int) -> None:
-        """The same of a whole bin."""
+        """Marks one bin as changed."""
         if self._changed is not None:
             self._changed[bin] = True
 
@@ -153,7 +154,7 @@ class Table(Part, ABC):
 
     @abstractmethod
     def remove(self, keys: Words) -> None:
-        """The same for those who keep leaders themselves: these are not told."""
+        """Removes keys without telling the leaders: for leaders, who know."""
 
     @property
     @abstractmethod
@@ -162,7 +163,7 @@ class Table(Part, ABC):
 
     @abstractmethod
     def scan(self) -> tuple[Words, Ints]:
-        """Every key that has state, and its row."""
+        """Every key that has state, and its row: to read. To change state, ask `rows`, which marks what changes."""
 
     @abstractmethod
     def scan_bin(self, bin: int) -> tuple[Words, Ints]:
@@ -232,9 +233,9 @@ class HashTable(Table):
         hash_kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
         return rows
 
-    def come(self, bin: int, head: Head, words: Words) -> bool:
+    def install(self, bin: int, head: Head, words: Words) -> bool:
         if not self.segments.deep:
-            return super().come(bin, head, words)
+            return super().install(bin, head, words)
         _, used, _, offset = head
         length = used * self.stride
         if offset + len(words) > length or len(words) % self.stride:
