@@ -6,6 +6,8 @@ as one contiguous copy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dataflow.state.arrays import Ints, Values, Words
@@ -30,6 +32,14 @@ class Pending(Part):
         """The least time of any record."""
         least = int(self.tree[1])
         return None if least == heaps.NEVER else least
+
+    def rows_of(self, times: Ints, keys: Words, values: Sequence[Values]) -> Words:
+        """Records as `add` takes them. A column of one value has it for all of them."""
+        rows = np.empty((len(keys), self.stride), np.uint64)
+        rows[:, 0], rows[:, 1] = np.ascontiguousarray(times).view(np.uint64), keys
+        for i, column in enumerate(values):
+            rows[:, 2 + i] = np.broadcast_to(column, len(keys)).copy().view(np.uint64)
+        return rows.reshape(-1)
 
     def add(self, rows: Words, bins: Ints) -> None:
         """Adds records as words, row after row, each to its bin."""
@@ -78,6 +88,12 @@ class Pending(Part):
         named.update({name: column.tolist() for name, column in zip(self.kinds, values, strict=True)})
         times = np.ascontiguousarray(rows[:, 0]).view(np.int64).tolist()
         return [(time, {name: column[i] for name, column in named.items()}) for i, time in enumerate(times)]
+
+    def keys(self) -> Words:
+        """The key of each record, in no order."""
+        bins = np.flatnonzero(self.segments.meta[:, allocation.USED])
+        found = [self.segments.contents(bin).reshape(-1, self.stride)[:, 1] for bin in bins.tolist()]
+        return np.concatenate(found) if found else np.empty(0, np.uint64)
 
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""
