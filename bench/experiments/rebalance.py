@@ -13,11 +13,11 @@ from bench.registry import benchmark
 from bench.run import Run
 from bench.skew import fluctuate, frequencies, hashed, sample, zipf
 from bench.timing import best_of
-from planners.rebalance import Plan, llfd, min_mig, min_table, mixed, pkg
+from planners.rebalance import RebalancePlan, llfd, min_mig, min_table, mixed, pkg
 from planners.rebalance.sketch import SpaceSaving
 
 INSTANCES = 40
-PLANNERS: dict[str, Callable[..., Plan]] = {
+PLANNERS: dict[str, Callable[..., RebalancePlan]] = {
     "mixed, on keys": mixed,
     "mixed, compact R = 8": partial(mixed, r=3),
     "min_mig, on keys": min_mig,

@@ -12,22 +12,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from megaphone.keys.keyspace import as_list, as_objects
 from planners.errors import NothingBalanced
-from planners.loop.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, combine, spread
-
-if TYPE_CHECKING:
-    from megaphone import Controller
-    from megaphone.load.statistics import Load
-    from megaphone.migration.strategies import Strategy
+from planners.loop.observation import Floats, Observation, Proposal, combine, spread
+from planners.loop.planning import LoopPlanner, by_keys
+from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
 
 log = logging.getLogger("planners.loop")
 SILENCE = 3  # intervals; a worker that is silent while another reports so often more has nothing to report
-Reports: TypeAlias = "Mapping[int, Load]"  # by worker
+Reports: TypeAlias = Mapping[int, LoadReport]  # by worker
+Strategy = TypeVar("Strategy")  # the controller's own: the loop only passes it on
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class Decision:
 class Loop:
     """Decides, interval by interval. Pure: its memory is how long something has been wrong, and when it last acted."""
 
-    planner: ForTheLoop = field(default_factory=by_keys)
+    planner: LoopPlanner = field(default_factory=by_keys)
     hysteresis: float = 0.75  # of the planner's tolerance: above 0.08 is wrong, and then 0.02 is aimed at
     patience: int = 2
     gain: float = 0.02  # of the mean load
@@ -114,7 +111,7 @@ class Loop:
         return Decision(self._interval, reason, spread(loads, across))
 
 
-class Driver:
+class Driver(Generic[Strategy]):
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
     An interval is over when every worker that has something has reported; the first one when every worker with a bin
@@ -126,7 +123,7 @@ class Driver:
 
     def __init__(
         self,
-        controller: Controller,
+        controller: Steerable[Strategy],
         loop: Loop | None = None,
         *,
         strategy: Strategy | None = None,
@@ -196,7 +193,7 @@ class Driver:
         self._first.clear()
         return news
 
-    def _is_fresh(self, load: Load) -> bool:
+    def _is_fresh(self, load: LoadReport) -> bool:
         """Whether everything in a report came when things were where they are now."""
         settled = self._controller.settled
         return settled is None or load.until is None or load.until - load.span + 1 >= settled
@@ -211,7 +208,7 @@ class Driver:
         return False
 
 
-def observe(controller: Controller, cost: str = "records", reports: Reports | None = None) -> Observation:
+def observe(controller: Steerable[Strategy], cost: str = "records", reports: Reports | None = None) -> Observation:
     """What these reports of a controller's statistics (the last ones) say, by unit of the dataflow's time: workers'
     intervals are not equally long. Who has not reported has no load."""
     known = controller.statistics
@@ -221,8 +218,8 @@ def observe(controller: Controller, cost: str = "records", reports: Reports | No
     per_span = np.zeros(controller.peers)
     for worker, load in told.items():
         per_span[worker] = 1.0 / (load.span or load.seconds or 1.0)
-    amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
-    found: list[tuple[Any, int, float]] = []
+    amounts = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
+    found: list[tuple[Key, int, float]] = []
     for worker, load in told.items() if controller.pins_keys else ():
         scale = (load.per_record if cost == "nanoseconds" else 1.0) * per_span[worker]
         counts = zip(as_list(load.keys), load.key_records.tolist(), strict=True)

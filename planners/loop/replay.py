@@ -8,8 +8,7 @@ judged from where bins were in it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +18,12 @@ from planners import decoding
 from planners.errors import BadRequest
 from planners.intervals.baselines import redist, storm
 from planners.loop.loop import Loop
-from planners.loop.observation import TABLE, Ints, Observation, by_bins, by_intervals
-from planners.model import Plan
+from planners.loop.observation import Observation
+from planners.loop.planning import TABLE, IntervalPlanner, Rebalancer, by_bins, by_intervals
+from planners.model import Amounts
 from planners.rebalance import llfd, min_mig, min_table, mixed, mixed_bf, readj
 
-PLANNERS: dict[str, Callable[..., Any]] = {
+PLANNERS: dict[str, Rebalancer] = {
     "mixed": mixed,
     "min-mig": min_mig,
     "min-table": min_table,
@@ -31,14 +31,14 @@ PLANNERS: dict[str, Callable[..., Any]] = {
     "mixed-bf": mixed_bf,
     "readj": readj,
 }
-OTHERWISE: dict[str, Callable[..., Plan]] = {"storm": storm, "redist": redist}
+OTHERWISE: dict[str, IntervalPlanner] = {"storm": storm, "redist": redist}
 COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
 ADVICE = "it cannot be read as a log of statistics, as megaphone.load.statistics.as_columns gives, in .json or .parquet"
 MOST_BINS = 1 << 20  # as many as an operator may have
 MOST_WORKERS = 1 << 16
 
 
-def add_command(commands: Any) -> None:
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command's options."""
     parser = commands.add_parser("loop", help="what the closed loop would have done about a log of statistics")
     parser.add_argument("log", metavar="LOG", help="statistics by interval, worker and bin (.parquet or .json)")
@@ -80,7 +80,7 @@ def _loop(options: argparse.Namespace) -> Loop:
     return Loop(planner, patience=options.patience, cool_down=options.cool_down)
 
 
-def read_log(path: str) -> dict[str, Ints]:
+def read_log(path: str) -> dict[str, Amounts]:
     """The columns of a log; BadRequest says what is wrong with it."""
     found = _from_parquet(path) if path.endswith(".parquet") else _from_json(path)
     with decoding.naming(path, ADVICE):
@@ -99,7 +99,7 @@ def read_log(path: str) -> dict[str, Ints]:
     return found
 
 
-def _from_parquet(path: str) -> dict[str, Ints]:
+def _from_parquet(path: str) -> dict[str, Amounts]:
     with decoding.parquet(path, ADVICE):
         table = pq.ParquetFile(path, page_checksum_verification=True).read()
         table.validate(full=True)
@@ -113,7 +113,7 @@ def _from_parquet(path: str) -> dict[str, Ints]:
     return {name: table[name].to_numpy() for name in COLUMNS}
 
 
-def _from_json(path: str) -> dict[str, Ints]:
+def _from_json(path: str) -> dict[str, Amounts]:
     try:
         found = decoding.read_object(path, ADVICE)
     except FileNotFoundError as error:
@@ -124,7 +124,7 @@ def _from_json(path: str) -> dict[str, Ints]:
         return {name: np.array(decoding.numbers(found, name)) for name in COLUMNS}
 
 
-def observations(columns: dict[str, Ints], workers: int | None, cost: str) -> Iterator[Observation]:
+def observations(columns: dict[str, Amounts], workers: int | None, cost: str) -> Iterator[Observation]:
     """What was seen in each interval. A bin that was not heard of is where it was last."""
     bins = int(columns["bin"].max()) + 1
     peers = int(columns["worker"].max()) + 1

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest, NotInTables
+from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
-from planners.intervals.ssm import assign, request
+from planners.intervals.matching import first_best, match
 from planners.model import Intervals, Limits, Plan, Tasks
-from planners.mtm.matching import first_best, match
 from planners.mtm.tables import Tables
 
 __all__ = ["Choice", "Tables", "mtm_aware", "mtm_choice"]

@@ -5,20 +5,20 @@
 - `compact`: keys as six-dimensional vectors with counts, and back; `hlhe` the discretisation.
 - `readj`, `pkg`: what the paper compares with; the latter is a router, not a planner.
 
-All planners are called alike: ``planner(cost, state, home=, current=, instances=, theta=, ...) -> Plan``.
+All planners are called alike: ``planner(cost, state, home=, current=, instances=, theta=, ...) -> RebalancePlan``.
 """
 
 from planners.rebalance.compact import Vectors, compact
 from planners.rebalance.heuristics import llfd, min_mig, min_table, mixed, mixed_bf
 from planners.rebalance.hlhe import hlhe
-from planners.rebalance.pkg import Router, merge, pkg
-from planners.rebalance.plan import Moves, Plan, RoutingTable
+from planners.rebalance.pkg import PartialKeyGrouping, merge, pkg
+from planners.rebalance.plan import KeyMoves, RebalancePlan, RoutingTable
 from planners.rebalance.readj import readj
 
 __all__ = [
-    "Moves",
-    "Plan",
-    "Router",
+    "KeyMoves",
+    "PartialKeyGrouping",
+    "RebalancePlan",
     "RoutingTable",
     "Vectors",
     "compact",

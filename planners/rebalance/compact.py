@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.rebalance.compiled import compiled
 from planners.rebalance.hlhe import hlhe, levels
-from planners.rebalance.kernels import Floats, Ints, Moved, Records
-from planners.rebalance.problem import Problem, problem
+from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved
+from planners.rebalance.problem import RebalanceProblem, problem
 
 Codes = NDArray[np.int64]
 
@@ -58,16 +58,16 @@ class Amounts(NamedTuple):
 class Compact:
     """Keys as vectors, and the way back. Building it costs a few passes over the keys, without sorting."""
 
-    def __init__(self, given: Problem, r: int, means: bool = True) -> None:
+    def __init__(self, given: RebalanceProblem, r: int, means: bool = True) -> None:
         cost, state = (self._means if means else self._representatives)(given, r)
         self.vector_of, firsts = _gather(given.current, given.home, cost.number, state.number, given.instances)
         count, costs, states = _average(self.vector_of, firsts.size, cost.value, state.value)
-        self.records = Records(costs, states, given.home[firsts], given.current[firsts], count)
+        self.records = KeyRecords(costs, states, given.home[firsts], given.current[firsts], count)
 
-    def _means(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
+    def _means(self, given: RebalanceProblem, r: int) -> tuple[Amounts, Amounts]:
         return Amounts(given.cost, levels(given.cost, r)), Amounts(given.state, levels(given.state, r))
 
-    def _representatives(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
+    def _representatives(self, given: RebalanceProblem, r: int) -> tuple[Amounts, Amounts]:
         """As means of representatives that are all the same, vectors have representatives."""
         cost = hlhe(given.cost, r, group=given.current, groups=given.instances)
         state = hlhe(given.state, r, group=given.current, groups=given.instances)

@@ -112,7 +112,7 @@ def test_what_makes_no_sense_is_refused(make: object, complaint: str) -> None:
 
 def test_a_map_is_no_start_for_an_interval_planner() -> None:
     with pytest.raises(BadRequest, match=r"has \.intervals\(\)"):
-        planners.intervals.ssm(BinMap([0, 1]), nodes=2, sizes=[1, 1], loads=[1, 1], tau=0)  # type: ignore[arg-type]
+        planners.ssm(BinMap([0, 1]), nodes=2, sizes=[1, 1], loads=[1, 1], tau=0)  # type: ignore[arg-type]
 
 
 def test_whole_sizes_give_whole_costs() -> None:

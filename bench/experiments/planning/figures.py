@@ -30,7 +30,7 @@ from bench.run import Run
 from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
 from planners import Intervals, Tables, Tasks, ssm
 from planners.intervals.feasibility import smallest_tau, tightest_cuts
-from planners.mtm.problem import Problem
+from planners.mtm.problem import MTMProblem
 from planners.mtm.projected import project
 from planners.mtm.transitions import Transitions
 
@@ -126,7 +126,7 @@ def figure_14(run: Run) -> None:
     seconds, counts = Line(), Line()
     _tables(scale, scale.taus[0], GAMMA)  # loads what is compiled: the first point is not to pay for that
     for tau in run.each("tau", scale.taus):
-        problem = Problem(scale.tasks, scale.matrix, tau, GAMMA)
+        problem = MTMProblem(scale.tasks, scale.matrix, tau, GAMMA)
         start = time.perf_counter()
         project(problem)
         seconds.add(tau, time.perf_counter() - start)
@@ -179,7 +179,7 @@ def figure_17(run: Run) -> None:
 
 
 def _tables(scale: Scale, tau: float, gamma: float) -> Tables:
-    return Tables.of(project(Problem(scale.tasks, scale.matrix, tau, gamma)))
+    return Tables.of(project(MTMProblem(scale.tasks, scale.matrix, tau, gamma)))
 
 
 def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:

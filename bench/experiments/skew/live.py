@@ -14,7 +14,7 @@ from bench.experiments.skew.streaming import MERGES, Outcome, Stream, hashing_sh
 from bench.experiments.skew.streaming import PLANNERS as STEERED
 from bench.registry import benchmark, figure
 from bench.run import Run
-from planners.rebalance import Plan, mixed, mixed_bf, readj
+from planners.rebalance import RebalancePlan, mixed, mixed_bf, readj
 from planners.rebalance.readj import SIGMAS
 
 
@@ -68,7 +68,7 @@ def skew_12(run: Run) -> None:
     draw(run, "Plans by fluctuation", caption, times, costs, loads)
 
 
-def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
+def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> RebalancePlan:
     return readj(*arrays, **options)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bench.skew import fluctuate, frequencies, hashed
-from planners.rebalance import Plan, min_mig, min_table, mixed
+from planners.rebalance import RebalancePlan, min_mig, min_table, mixed
 
-PLANNERS: dict[str, Callable[..., Plan]] = {"Mixed": mixed, "MinTable": min_table, "MinMig": min_mig}
+PLANNERS: dict[str, Callable[..., RebalancePlan]] = {"Mixed": mixed, "MinTable": min_table, "MinMig": min_mig}
 SIGNS = {
     "keys": "K",
     "z": "z",
@@ -56,11 +56,11 @@ class Scenario:
 class Adjustment:
     """One plan, and how long it took."""
 
-    plan: Plan
+    plan: RebalancePlan
     seconds: float  # of CPU: planners have one thread, and the machine is shared
 
 
-def adjustments(scenario: Scenario, planner: Callable[..., Plan], **more: Any) -> list[Adjustment]:
+def adjustments(scenario: Scenario, planner: Callable[..., RebalancePlan], **more: Any) -> list[Adjustment]:
     """A plan at the end of every interval after the window has filled; the next interval runs on it."""
     rng = np.random.default_rng(scenario.seed)
     home = hashed(scenario.keys, scenario.instances, scenario.seed)

@@ -15,7 +15,7 @@ import dataflow
 import megaphone
 from bench.experiments.skew.programs import BINS, PROGRAMS, WORKERS, Shape, Steered, homes
 from planners.loop import Driver, Loop
-from planners.loop.observation import TABLE, by_keys
+from planners.loop.planning import TABLE, by_keys
 from planners.rebalance import min_table, mixed, readj
 
 PLANNERS: dict[str, Callable[..., Any]] = {"Mixed": mixed, "MinTable": min_table, "Readj": readj}
