@@ -6,7 +6,6 @@ import cProfile
 from collections.abc import Mapping
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import dataflow
 from bench.attribution import PURPOSES, seconds_by_purpose
@@ -106,7 +105,7 @@ async def _profiled(worker: dataflow.Worker, plan: RunPlan) -> dict[str, float]:
     profile = cProfile.Profile()
     began = 0.0
 
-    def watch(job: Job, number: int) -> Any:
+    def watch(job: Job, number: int) -> None:
         nonlocal began
         if number == 0:  # set-up is over
             began = perf_counter()

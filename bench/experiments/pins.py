@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from megaphone.load.heavy import HeavyKeys
 from megaphone.load.tally import HeavyRows
 from megaphone.router.rows import place, place_apart
 
+T = TypeVar("T")
 PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 
 
@@ -70,7 +71,7 @@ def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list
     run.report(f"z = {z}: rows, watching for heavy keys, against routing", watching, "ns/record", baseline=plain)
 
 
-def _nanoseconds(rounds: int, batches: Sequence[Any], body: Callable[[Any], object]) -> float:
+def _nanoseconds(rounds: int, batches: Sequence[T], body: Callable[[T], object]) -> float:
     def all_of_them() -> None:
         for batch in batches:
             body(batch)
@@ -91,7 +92,7 @@ def _plain_rows(owners: list[int], batch: list[int]) -> None:
 
 
 def _pinned_rows(owners: list[int], workers: dict[int, int], batch: list[int]) -> None:
-    parts: list[list[Any]] = [[] for _ in range(PEERS)]
+    parts: list[list[tuple[int, int]]] = [[] for _ in range(PEERS)]
     place(place_apart(batch, _same, workers, parts), _same, SHIFT, owners, parts)
 
 
