@@ -12,30 +12,24 @@ from collections.abc import Mapping
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
-# Functions of F in `megaphone.router.columns`, where S is, too.
-_OF_F = (
-    "route", "give", "_select", "_divide", "_owners", "has_room", "add", "taken", "departures", "_departing", "_message"
-)  # fmt: skip
-# The first prefix that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
-_PLACES = (
-    ("folds/fold_", "folding"),
-    ("nexmark/generator", "generation"),
-    ("nexmark/kernels", "generation"),
-    ("nexmark/sources", "generation"),
+# The first place that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
+PLACES = (
+    ("folds/fold_", "folding"),  # users' folds, where compiled code is kept
+    ("nexmark/events/", "generation"),
+    ("nexmark/runs/sources", "generation"),
     ("nexmark/", "query"),
     ("dataflow/columns/hashing", "routing"),
-    ("dataflow/columns/pacts", "routing"),
-    ("megaphone/routing", "routing"),
-    ("megaphone/configuration", "routing"),
+    ("dataflow/columns/pact", "routing"),
     ("dataflow/columns/scatter", "routing"),
-    *((f"megaphone/router/columns.py:{name}", "routing") for name in _OF_F),
+    ("megaphone/router/", "routing"),
+    ("megaphone/control/configuration", "routing"),
     ("dataflow/comm/", "transport"),
-    ("dataflow/codec", "transport"),
     ("dataflow/progress/", "progress"),
-    ("dataflow/antichain", "progress"),
-    ("dataflow/capability", "progress"),
+    ("dataflow/time/antichain", "progress"),
+    ("dataflow/build/capability", "progress"),
     ("dataflow/columns/operators", "engine"),
     ("dataflow/columns/", "folding"),
+    ("dataflow/state/", "folding"),
     ("megaphone/", "folding"),
 )
 _FOR_CALLERS = ("/numpy/", "/dataflow/columns/batch.py")
@@ -48,12 +42,12 @@ Stats = Mapping[Function, tuple[int, int, float, float, Mapping[Function, tuple[
 def purpose_of(function: Function) -> str | None:
     """What a function is for; None for one that is for whatever its caller is.
 
-    >>> purpose_of(("/home/x/nexmark/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
+    >>> purpose_of(("/x/nexmark/events/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
     ('generation', None)
     >>> purpose_of(("~", 0, "<method 'poll' of 'select.epoll' objects>"))
     'idle'
-    >>> [purpose_of(("/x/megaphone/columns.py", 1, name)) for name in ("give_rest", "_owners_of", "apply_all")]
-    ['routing', 'routing', 'folding']
+    >>> [purpose_of((f"/x/megaphone/{room}/columns.py", 1, "give")) for room in ("router", "host")]
+    ['routing', 'folding']
     """
     file, _, name = function
     if file == "~":
@@ -61,7 +55,7 @@ def purpose_of(function: Function) -> str | None:
     if any(part in file for part in _FOR_CALLERS):
         return None
     place = f"{file}:{name}"
-    for prefix, purpose in _PLACES:
+    for prefix, purpose in PLACES:
         if f"/{prefix}" in place:
             return purpose
     return "engine"

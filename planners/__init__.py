@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from planners.intervals.oms import oms
     from planners.intervals.simple_ssm import simple_ssm
     from planners.intervals.ssm import ssm
-    from planners.links.progressive import mini_migrations, progressive, scheduled
     from planners.links.schedule import Schedule, schedule
+    from planners.links.strategies import mini_migrations, progressive, scheduled
     from planners.model import BinMap, Intervals, Limits, Plan, Tasks
     from planners.mtm.choice import mtm_aware
     from planners.mtm.tables import Tables
@@ -76,7 +76,7 @@ _NAMES = {  # by module, what it has for users
     "planners.intervals.oms": ("oms",),
     "planners.intervals.simple_ssm": ("simple_ssm",),
     "planners.intervals.ssm": ("ssm",),
-    "planners.links.progressive": ("mini_migrations", "progressive", "scheduled"),
+    "planners.links.strategies": ("mini_migrations", "progressive", "scheduled"),
     "planners.links.schedule": ("Schedule", "schedule"),
     "planners.model": ("BinMap", "Intervals", "Limits", "Plan", "Tasks"),
     "planners.mtm.choice": ("mtm_aware",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 import megaphone
-from bench import resident
+from bench import footprint
 from bench.counting import CountLoad, Setup, measure, plain_throughput, throughput
 from bench.registry import benchmark
 from bench.run import Run
@@ -136,7 +136,7 @@ def memory(run: Run) -> None:
         strategies.append(("all at once", megaphone.all_at_once()))
         moved = 0
         for name, strategy in run.each(kind, strategies):
-            found = resident.measure(setup, strategy)
+            found = footprint.measure(setup, strategy)
             for worker, (there, back) in enumerate(found):
                 most = max(there.beyond, back.beyond) / MIB
                 allowed = _allowed(strategy.budget, there.largest)

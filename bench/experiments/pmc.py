@@ -19,9 +19,9 @@ from bench.run import Run
 from bench.timing import best_of
 from planners.intervals.matching import costs
 from planners.model import Tasks
-from planners.mtm.cheapest import cheapest
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import project
+from planners.mtm.projection import project
+from planners.mtm.search import cheapest
 from planners.mtm.transitions import Transitions
 
 SEED = 14

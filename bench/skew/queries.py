@@ -19,7 +19,7 @@ from dataflow.state.folds.fold import Fold, fold
 from megaphone.assembly import Migratable
 
 YEAR = 365
-Records: TypeAlias = Stream[Any]  # of columns: inputs are not known to be until batches come
+ColumnStream: TypeAlias = Stream[Any]  # of columns: inputs are not known to be until batches come
 
 
 class FoldOptions(TypedDict, total=False):
@@ -46,27 +46,27 @@ class JoinOptions(TypedDict, total=False):
 class StatefulOperators(Protocol):
     """What these queries need: operators that migrate, or those of `dataflow.state.native`."""
 
-    def state_machine(self, stream: Records, /, **options: Unpack[FoldOptions]) -> Stream[Columns]:
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Stream[Columns]:
         """State by key."""
 
-    def join(self, left: Records, right: Records, /, **options: Unpack[JoinOptions]) -> Stream[Columns]:
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Stream[Columns]:
         """Every pair of records with equal keys, whenever they come."""
 
 
 class MigratingOperators:
     """Operators on one control stream. `made`: those that were built, for controllers."""
 
-    def __init__(self, control: Records, bins: int = 256) -> None:
+    def __init__(self, control: ColumnStream, bins: int = 256) -> None:
         self._bins = bins
         self._control = control
         self.made: list[Migratable] = []
 
-    def state_machine(self, stream: Records, /, **options: Unpack[FoldOptions]) -> Migratable:
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Migratable:
         """As `dataflow.state.native.state_machine`."""
         self.made.append(megaphone.state_machine(self._control, stream, bins=self._bins, **options))
         return self.made[-1]
 
-    def join(self, left: Records, right: Records, /, **options: Unpack[JoinOptions]) -> Migratable:
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Migratable:
         """As `dataflow.state.native.join`."""
         self.made.append(megaphone.join(self._control, left, right, bins=self._bins, **options))
         return self.made[-1]
@@ -79,7 +79,7 @@ def count_word(key, state):  # type: ignore[no-untyped-def]
     return key, state.count
 
 
-def word_count(words: Records, keep: StatefulOperators) -> Stream[Columns]:
+def word_count(words: ColumnStream, keep: StatefulOperators) -> Stream[Columns]:
     """Columns with `word`; out come `word` and `count`."""
     return keep.state_machine(words, key="word", fold=count_word, name="word_count")
 
@@ -110,7 +110,7 @@ def leave_window(key, value, state, emit):  # type: ignore[no-untyped-def]
     state.idle = state.buys == 0 and state.sells == 0
 
 
-def self_join(trades: Records, keep: StatefulOperators, window: int) -> Stream[Columns]:
+def self_join(trades: ColumnStream, keep: StatefulOperators, window: int) -> Stream[Columns]:
     """Each trade with those of the other side of the same stock, at most `window` times apart: how many it met.
 
     Columns `at` (the time at which they are sent), `stock`, `player` and `side`; out come `stock`, `player` and `met`,
@@ -132,7 +132,7 @@ def add_revenue(key, value, state):  # type: ignore[no-untyped-def]
 
 
 def q5(
-    tables: dict[str, Records], keep: StatefulOperators, nations: NDArray[np.bool_], start: int, length: int = YEAR
+    tables: dict[str, ColumnStream], keep: StatefulOperators, nations: NDArray[np.bool_], start: int, length: int = YEAR
 ) -> Stream[Columns]:
     """Revenue of suppliers with customers of their own nation, by nation, as orders and lines come.
 

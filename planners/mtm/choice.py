@@ -1,6 +1,6 @@
 """MTM-aware migration: the choice that is cheap now and leaves cheap migrations to come (section 4.2; 5.2).
 
-The migrations to come are an average over the migration transition matrix, computed beforehand: see `projected` for
+The migrations to come are an average over the migration transition matrix, computed beforehand: see `projection` for
 how, and `planners.spark` for doing it on a cluster. The choice is a scan of the table for the node count asked for.
 """
 

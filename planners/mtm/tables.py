@@ -24,7 +24,7 @@ from planners.errors import BadRequest
 from planners.intervals.partitionings import Cuts
 from planners.mtm import table_files
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import Projected
+from planners.mtm.projection import Projected
 from planners.mtm.table_files import ADVICE, RowGroup, Seal, arrow
 
 FORMAT = 2

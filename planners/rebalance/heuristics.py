@@ -9,7 +9,7 @@
 | `mixed_bf` | what moves least, of all possible numbers | the largest γ |
 
 All of them plan on keys, or with `r` on the compact form (section IV), discretised with R = 2^r; `means=False` for the
-paper's representatives (see `compact`).
+paper's representatives (see `vectors`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

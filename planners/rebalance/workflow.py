@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from planners.rebalance.compact import Compact
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved, Order, order_of, resorted, solve, sort_all
 from planners.rebalance.plan import RebalancePlan, describe
 from planners.rebalance.problem import RebalanceProblem
+from planners.rebalance.vectors import Compact
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from planners.mtm.policy import Policy
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import Correction, Sweep, close_enough, settled
+from planners.mtm.projection import Correction, Sweep, close_enough, settled
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import Correction
+from planners.mtm.projection import Correction
 from planners.mtm.table_files import arrow
 from planners.mtm.tables import parameters_of
 from planners.spark.folder import Folder

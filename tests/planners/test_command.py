@@ -18,7 +18,7 @@ from planners import Intervals, Tasks
 from planners.cli.command import main
 from planners.cli.files import read_request
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import project
+from planners.mtm.projection import project
 from planners.mtm.tables import write
 from planners.mtm.transitions import Transitions
 

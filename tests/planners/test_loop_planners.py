@@ -16,7 +16,7 @@ from planners.loop.planning import TABLE, by_bins, by_intervals, by_keys
 from planners.model import Assignment, BinMap, Plan, Tasks
 from planners.mtm.choice import Tables, mtm_aware
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import project
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
 from planners.rebalance import llfd, min_mig, min_table, mixed
 

@@ -14,10 +14,10 @@ from planners.model import Intervals, Tasks
 from planners.mtm import tables as stored
 from planners.mtm.choice import Tables, mtm_aware, mtm_choice
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import Projected, project
+from planners.mtm.projection import Projected, project
 from planners.mtm.transitions import Transitions
 from tests.planners import bellman
-from tests.planners.test_mtm_projected import EXAMPLE
+from tests.planners.test_mtm_projection import EXAMPLE
 
 NOW = Intervals([0, 4, 7, 10])
 

@@ -16,13 +16,13 @@ from planners.errors import BadRequest
 from planners.model import Intervals
 from planners.mtm.choice import Tables, mtm_choice
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import dense
+from planners.mtm.projection import dense
 from planners.mtm.transitions import from_history
 from planners.spark import enumeration, history, iteration, logs, output
 from planners.spark.command import main
 from planners.spark.folder import Folder
 from tests.planners import bellman
-from tests.planners.test_mtm_projected import EXAMPLE
+from tests.planners.test_mtm_projection import EXAMPLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

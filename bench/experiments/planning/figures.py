@@ -31,7 +31,7 @@ from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style,
 from planners import Intervals, Tables, Tasks, ssm
 from planners.intervals.feasibility import smallest_tau, tightest_cuts
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import project
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from bench.run import Run
 from planners import Intervals, Tables, Tasks, oms
 from planners.intervals.feasibility import tightest_cuts
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import project
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
 
 LENGTH = 100  # migrations in a row, as in the paper

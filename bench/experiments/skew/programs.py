@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import megaphone
 from bench.skew import fluctuate, frequencies, intervals, sample, social, stock, tpch
-from bench.skew.queries import FoldOptions, JoinOptions, Records, q5, self_join, word_count
+from bench.skew.queries import ColumnStream, FoldOptions, JoinOptions, q5, self_join, word_count
 from bench.skew.tpch import DAYS, Numbers, Q5Tables
 from dataflow import InputHandle, Scope, Stream
 from dataflow.columns import Columns
@@ -56,7 +56,7 @@ class Program(Protocol):
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         """What all workers send together, epoch by epoch: the same on every worker."""
 
-    def build(self, streams: dict[str, Records], keep: Steered) -> Stream[Columns]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         """The dataflow."""
 
 
@@ -95,17 +95,17 @@ class Steered:
         self.cost = cost
         self.made: list[tuple[InputHandle, Migratable]] = []
 
-    def state_machine(self, stream: Records, /, **options: Unpack[FoldOptions]) -> Migratable:
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Migratable:
         """As `dataflow.state.native.state_machine`."""
         control, updates = self._control()
         return self._keep(control, megaphone.state_machine(updates, stream, bins=BINS, interval=INTERVAL, **options))
 
-    def join(self, left: Records, right: Records, /, **options: Unpack[JoinOptions]) -> Migratable:
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Migratable:
         """As `dataflow.state.native.join`."""
         control, updates = self._control()
         return self._keep(control, megaphone.join(updates, left, right, bins=BINS, interval=INTERVAL, **options))
 
-    def _control(self) -> tuple[InputHandle, Records]:
+    def _control(self) -> tuple[InputHandle, ColumnStream]:
         return self._scope.input(f"control {len(self.made)}")
 
     def _keep(self, control: InputHandle, operator: Migratable) -> Migratable:
@@ -131,7 +131,7 @@ class Words:
     def __init__(self, social: bool = False) -> None:
         self._social = social
 
-    def build(self, streams: dict[str, Records], keep: Steered) -> Stream[Columns]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         return word_count(streams["words"], keep)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
@@ -157,7 +157,7 @@ class Words:
 class SplitWords(Words):
     """The same under partial key grouping: no state moves, and partial counts are merged downstream, at a cost."""
 
-    def build(self, streams: dict[str, Records], keep: Steered) -> Stream[Columns]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         router = pkg(WORKERS)
         to = np.array([_word_of(worker) for worker in range(WORKERS)], np.int64)
         routed = streams["words"].columns.with_columns(lambda batch: {"to": to[router.route(batch["word"])]})
@@ -198,7 +198,7 @@ class Trades:
 
     window = 20  # epochs
 
-    def build(self, streams: dict[str, Records], keep: Steered) -> Stream[Columns]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         return self_join(streams["trades"], keep, self.window)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
@@ -216,7 +216,7 @@ class Trades:
 class Revenue:
     """The continuous TPC-H Q5, for all regions at once: who buys and who supplies changes between intervals."""
 
-    def build(self, streams: dict[str, Records], keep: Steered) -> Stream[Columns]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         every = np.ones(25, bool)
         revenue = q5(streams, keep, every, start=0, length=DAYS)
         return revenue

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from planners.errors import BadRequest
 from planners.intervals.matching import costs as migration_costs
 from planners.intervals.partitionings import Tree
-from planners.mtm.cheapest import cheapest
 from planners.mtm.policy import Policy, evaluate
 from planners.mtm.problem import MTMProblem
+from planners.mtm.search import cheapest
 
 Floats = NDArray[np.float64]
 MOST_SWEEPS = 200  # a handful is usual; what needs more is going round in rounding errors
@@ -103,7 +103,7 @@ def close_enough(problem: MTMProblem, error: float, tolerance: float, sweeps: in
 
 
 def project(problem: MTMProblem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
-    """The projected costs, in this process. At worst O(partitionings squared); see `cheapest` for why it is less."""
+    """The projected costs, in this process. At worst O(partitionings squared); see `search` for why it is less."""
     problem.check(limit)
     sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
     sweep = Sweep(problem)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.hlhe import hlhe, levels
 from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved
 from planners.rebalance.problem import RebalanceProblem, problem

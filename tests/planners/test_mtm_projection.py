@@ -9,7 +9,7 @@ from planners.errors import BadRequest, Infeasible
 from planners.model import Tasks
 from planners.mtm.grids import Grid, coarse
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projected import dense, project
+from planners.mtm.projection import dense, project
 from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 
