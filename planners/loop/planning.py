@@ -216,23 +216,26 @@ def by_intervals(
         nodes = min(seen.workers, wanted(float(seen.cost.sum()), len(used)))
         bins = BinMap(seen.places, used)
         current: Assignment = bins.intervals() if bins.consecutive else bins
-
-        def ask(asked: IntervalPlanner) -> Plan:
-            """The plan within what is aimed at, or, if nothing is balanced within that, within tau."""
-            try:
-                return asked(current, nodes=nodes, sizes=seen.bytes, loads=seen.cost, tau=aim)
-            except NothingBalanced:
-                if aim >= tau:
-                    raise
-                return asked(current, nodes=nodes, sizes=seen.bytes, loads=seen.cost, tau=tau)
-
         try:
-            found, by = ask(planner), ""
+            found, by = _within(planner, current, nodes, seen, (aim, tau)), ""
         except PlannerError as why:
             if otherwise is None:
                 raise
             by = f"{_name(otherwise, 'intervals')}, because {_name(planner, 'intervals')} refused ({why}),"
-            found = ask(otherwise)
+            found = _within(otherwise, current, nodes, seen, (aim, tau))
         return _proposal(seen, np.asarray(found.map(), np.int64), {}, by=by)
 
     return LoopPlanner(_name(planner, "intervals"), plan, tau, wanted)
+
+
+def _within(
+    planner: IntervalPlanner, current: Assignment, nodes: int, seen: Observation, bounds: tuple[float, float]
+) -> Plan:
+    """The plan within the first bound, which is aimed at, or, if nothing is balanced within that, within the second."""
+    aim, tau = bounds
+    try:
+        return planner(current, nodes=nodes, sizes=seen.bytes, loads=seen.cost, tau=aim)
+    except NothingBalanced:
+        if aim >= tau:
+            raise
+        return planner(current, nodes=nodes, sizes=seen.bytes, loads=seen.cost, tau=tau)

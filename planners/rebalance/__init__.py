@@ -13,12 +13,12 @@ All planners are called alike: ``planner(cost, state, home=, current=, instances
 from planners.rebalance.heuristics import llfd, min_mig, min_table, mixed, mixed_bf
 from planners.rebalance.hlhe import hlhe
 from planners.rebalance.pkg import PartialKeyGrouping, merge, pkg
-from planners.rebalance.plan import KeyMoves, RebalancePlan, RoutingTable
+from planners.rebalance.plan import MovedKeys, RebalancePlan, RoutingTable
 from planners.rebalance.readj import readj
 from planners.rebalance.vectors import Vectors, compact
 
 __all__ = [
-    "KeyMoves",
+    "MovedKeys",
     "PartialKeyGrouping",
     "RebalancePlan",
     "RoutingTable",

@@ -28,7 +28,7 @@ class RoutingTable:
 
 
 @dataclass(frozen=True, eq=False)
-class KeyMoves:
+class MovedKeys:
     """The keys that change their instance, Δ(F, F')."""
 
     keys: Keys  # ascending
@@ -47,7 +47,7 @@ class RebalancePlan:
 
     assignment: Ints  # by key, its instance; for bins this is the map that a `megaphone` controller takes
     table: RoutingTable
-    moves: KeyMoves
+    moves: MovedKeys
     moved: float  # M(w, F, F'): state that changes its instance
     moved_share: float  # of all state
     loads: Floats  # by instance
@@ -94,7 +94,7 @@ def describe(
     return RebalancePlan(
         assignment=assignment,
         table=RoutingTable(table_keys, assignment[table_keys]),
-        moves=KeyMoves(move_keys, problem.current[move_keys], assignment[move_keys]),
+        moves=MovedKeys(move_keys, problem.current[move_keys], assignment[move_keys]),
         moved=float(moved),
         moved_share=float(moved / total_state) if total_state else 0.0,
         loads=loads,

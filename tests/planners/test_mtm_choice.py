@@ -143,7 +143,7 @@ def test_only_the_cheap_end_of_a_table_is_read(tmp_path: Path, monkeypatch: pyte
     solved = project(MTMProblem(tasks, Transitions([2, 6], [[0.5, 0.5], [0.5, 0.5]]), tau=1.0, gamma=0.9))
     stored.write(tmp_path, solved)
     tables, read = Tables.open(tmp_path), []
-    groups = [stored.Rows(g.least, lambda g=g: read.append(g) or g.read()) for g in tables.rows(6)]  # type: ignore[misc,func-returns-value]
+    groups = [stored.CostRows(g.least, lambda g=g: read.append(g) or g.read()) for g in tables.rows(6)]  # type: ignore[misc,func-returns-value]
     watched = Tables(tables.problem, tables.error, {6: groups})
     best = min(solved.costs[6])
     rank = int(np.argmin(solved.costs[6]))
