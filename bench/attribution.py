@@ -1,7 +1,7 @@
 """Where the time of a worker goes, by what it is for: every function that a profiler saw belongs to one purpose.
 
-The parts add up to the whole. Compiled code, numpy and what cuts and joins batches count for whoever called them: what
-they are for is not theirs to say.
+The parts add up to the whole. Compiled code, numpy and the functions that cut and join batches count for their callers,
+because they serve any purpose.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _shares(stats: Stats, function: Function, known: dict[Function, dict[str, fl
     if purpose is not None:
         return {purpose: 1.0}
     if function not in known:
-        known[function] = {"engine": 1.0}  # who calls itself, or is called by nobody that was seen
+        known[function] = {"engine": 1.0}  # a function that calls itself, or that no function seen has called
         callers = stats[function][4] if function in stats else {}
         whole = sum(entry[3] for entry in callers.values())
         shares: dict[str, float] = {}

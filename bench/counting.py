@@ -259,7 +259,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     inputs = [counter.keys, counter.controller or counter.control]
     return await harness.drive(
         worker, schedule, send, counter.probe, inputs=inputs, episodes=episodes, outstanding=load_.outstanding,
-        memory_every=0.05, coalesce=True,  # as the original's driver does: who is late sends all that is due at once
+        memory_every=0.05, coalesce=True,  # like the original's driver: a late worker sends all that is due at once
     )  # fmt: skip
 
 

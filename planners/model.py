@@ -205,7 +205,7 @@ class BinMap:
 
     @property
     def consecutive(self) -> bool:
-        """Whether each node's tasks are, so that `intervals` has an answer."""
+        """Whether the tasks of each node are consecutive: only then `intervals` has an answer."""
         busy = [node for i, node in enumerate(self.owners) if i == 0 or node != self.owners[i - 1]]
         return len(set(busy)) == len(busy)
 
@@ -345,6 +345,7 @@ def _amounts(what: str, values: ArrayLike) -> Amounts:
 
 
 def integers(what: str, values: Iterable[int]) -> tuple[int, ...]:
+    """Whole numbers of any integer type as Python's own; BadRequest, which says what they are for, if one is not."""
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:

@@ -156,7 +156,7 @@ def _allowed(budget: int | None, largest: int) -> float | None:
 
 
 def _plan(trips: int) -> tuple[tuple[float, str], ...]:
-    """So many round trips of each strategy, but for the first, with time to calm down in between. With one trip a stall
-    of the host is half of what is told."""
+    """So many round trips of each strategy (of the first, one), with time to calm down in between. With one trip, a
+    stall of the host would be half of what is reported."""
     names = [name for name in STRATEGIES for _ in range(2 if name == "first" else 2 * trips)]
     return tuple((2.5 + 1.6 * place, name) for place, name in enumerate(names))

@@ -14,7 +14,7 @@ from megaphone.migration.strategies import USUAL
 MILLION = 1_000_000
 ROW = 8  # bytes of state of a dense key
 STRATEGIES = ("all-at-once", "fluid", "batched")
-LONGEST_LAST = ("all-at-once", "batched", "fluid")  # whoever takes longer than expected delays nobody but itself
+LONGEST_LAST = ("all-at-once", "batched", "fluid")  # what takes longer than expected delays nothing else
 CALM = 1.0  # seconds between two migrations, besides what they are expected to take
 OVER_TIME = 2.0  # the same where the reader sees it: a migration of 128 million keys' state takes a second itself
 STEP = 0.005  # seconds that a step of a migration is expected to take: if it takes longer, the next ones begin later

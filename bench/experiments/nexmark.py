@@ -84,7 +84,7 @@ def _seconds(plan: RunPlan) -> float:
 
 @benchmark("nexmark-profile", "where the time of each query goes, in parts that add up to the whole; two processes")
 def nexmark_profile(run: Run) -> None:
-    """Per cent of the time by the clock. What the profiler did not see of it is told as well: next to nothing."""
+    """Per cent of the time by the clock. What the profiler did not see is reported as well: it is next to nothing."""
     events = 2_000_000 if run.quick else 10_000_000
     rows = []
     for query in run.each("queries", list(QUERIES)):

@@ -16,10 +16,10 @@ from planners.model import Amounts, Intervals, Plan, prefix
 def ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> Plan:
     """The plan of least cost to `nodes` intervals whose loads are at most (1 + tau) times the mean.
 
-    With more nodes than there are, the new ones get the smallest free numbers; with fewer, those leave whose going is
-    cheapest. Of the cheapest plans, one that moves the fewest tasks (if sizes are whole numbers). Nodes that idle have
-    empty intervals at the end. `Infeasible` if no cut is balanced. Costs O(n' * m * (1 + n / n')) steps and O(m * n')
-    space for balanced intervals: see `ssm_kernel`.
+    With more nodes than there are, the new ones get the smallest free numbers; with fewer, the nodes leave that cost
+    least to empty. Of the cheapest plans, it is one that moves the fewest tasks (if sizes are whole numbers). Nodes
+    that idle have empty intervals at the end. `Infeasible` if no cut is balanced. Costs O(n' * m * (1 + n / n')) steps
+    and O(m * n') space for balanced intervals: see `ssm_kernel`.
 
     >>> plan = ssm(Intervals([0, 3, 6]), nodes=3, sizes=[1, 5, 1, 1, 2, 2], loads=[1] * 6, tau=0)
     >>> plan.cost, plan.assignment, plan.moves

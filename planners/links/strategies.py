@@ -1,7 +1,7 @@
-"""Progressive mini-migrations: a migration in steps that burden no node with more than so many bins (section 3.2).
+"""Progressive mini-migrations: a migration in steps, in each of which a node moves few bins (section 3.2).
 
-The papers limit the tasks that a node takes in, because those are suspended meanwhile; here the tasks that a node gives
-away are limited too, so that neither link is crowded. A limit on the bins of a step altogether is `megaphone.batched`.
+The papers limit the tasks that a node takes in, because those are suspended meanwhile. The tasks that a node gives away
+are limited here too, so that neither link is crowded. A limit on the bins of a step altogether is `megaphone.batched`.
 
 The strategies are those of `megaphone`, which is imported when the first one is made: planning alone needs none of it.
 """

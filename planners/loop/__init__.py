@@ -4,7 +4,8 @@
 - `observation`: what the loop sees, and what a planner proposes. Pure.
 - `planning`: any planner in the form that the loop takes. Pure.
 - `steering`: what the loop asks of a controller, as Protocols.
-- `replay`: the same on a log: ``python -m planners loop LOG``.
+
+On a log, without a dataflow: ``python -m planners loop LOG`` (`planners.cli.replay`).
 """
 
 from planners.loop.loop import Decision, Driver, Loop, observe

@@ -1,10 +1,10 @@
 """The closed loop: statistics of an interval in, a decision out; and the thin driver between it and a controller.
 
-The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running, and
-plans for `hysteresis` less than that: a plan that only just met it would cost as much as it allows, and the next small
-change would be one too many. The greatest load must fall by `gain` of the mean at least; and for `cool_down` intervals
-after it has acted nothing is done. Intervals that began before a migration was complete are not looked at. Every
-decision says why.
+The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running. It
+then asks for a tighter balance, by the share `hysteresis` of the tolerance: a plan that only just met the tolerance
+would be upset by the next small change. A migration must lower the greatest load by at least `gain` of the mean. For
+`cool_down` intervals after a migration the loop does nothing. It ignores intervals that began before a migration was
+complete. Every decision says why.
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ class Loop:
 class Driver(Generic[Strategy]):
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
-    An interval is over when every worker that has something has reported; the first one when every worker with a bin
-    has, or some worker has twice (the others have nothing). A worker to which nothing comes any more is not waited for.
-    Reports of what came before the last migration was complete are passed over. Intervals with fewer than `least`
-    records are put together, until they have as many: what a few hundred records say of bins and keys is mostly chance.
-    `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves nothing.
+    An interval is over when every worker that holds state has reported. The first interval is over when every worker
+    with a bin has reported, or some worker has reported twice (then the others have nothing to report). The driver does
+    not wait for a worker that receives nothing any more. It ignores reports of what came before the last migration was
+    complete. It gathers intervals until they have `least` records together: what a few hundred records say of bins and
+    keys is mostly chance. `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves
+    nothing.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class Driver(Generic[Strategy]):
         owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
         fresh = {worker: load for worker, load in statistics.heavy.items() if self._is_fresh(load)}
         if all(load.interval == 0 for load in fresh.values()):
-            owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
+            owners |= set(places.tolist())  # a worker that has not sent its first report may have most of the load
         news = {worker: load for worker, load in fresh.items() if load.interval > self._heard.get(worker, -1)}
         if not owners or not (owners <= news.keys() or self._others_have_nothing(news)):
             return None
@@ -199,8 +200,11 @@ class Driver(Generic[Strategy]):
         return settled is None or load.until is None or load.until - load.span + 1 >= settled
 
     def _others_have_nothing(self, news: Reports) -> bool:
-        """Whether workers that do not report have nothing to report: one has, for several intervals, and everything up
-        to then is done everywhere. (One that is only slow has not done it.)"""
+        """Whether the workers that do not report have nothing to report.
+
+        That is so if another worker has reported for several intervals, and everything up to the end of its last one is
+        done on all workers. (If a silent worker were only slow, not everything would be done.)
+        """
         for worker, load in news.items():
             several = load.interval - self._first.setdefault(worker, load.interval) >= SILENCE
             if several and load.until is not None and self._controller.passed(load.until):
@@ -209,8 +213,11 @@ class Driver(Generic[Strategy]):
 
 
 def observe(controller: Steerable[Strategy], cost: str = "records", reports: Reports | None = None) -> Observation:
-    """What these reports of a controller's statistics (the last ones) say, by unit of the dataflow's time: workers'
-    intervals are not equally long. Who has not reported has no load."""
+    """What these reports (unless given, the last ones of a controller's statistics) say.
+
+    Loads are per unit of the dataflow's time, because workers' intervals are not equally long. A worker that has not
+    reported has no load.
+    """
     known = controller.statistics
     told = known.heavy if reports is None else reports
     places = np.array(controller.configuration, np.int64)

@@ -73,7 +73,7 @@ def by_keys(
     heavy: int | None = None,
     **options: object,
 ) -> LoopPlanner:
-    """A rebalancing planner over bins and, on their own, the heaviest keys (`heavy` of them; all that are told).
+    """A rebalancing planner over bins and, on their own, the heaviest keys (`heavy` of them; all that are reported).
 
     `table` is the bound on the routing table (N_A), which planners are given: `mixed` and `mixed_bf` heed it. A key's
     home is where its bin is, a bin's where it is now, so that a plan's entries are the keys that live apart and the
@@ -190,13 +190,14 @@ def by_intervals(
 ) -> LoopPlanner:
     """An interval planner, and as many workers as the load needs: `capacity` is what one of them can do in an interval.
 
-    One more than there are is taken when they have more than they can do; fewer only when those would have less than
-    `low` of what they can. Where bins are too coarse for what the loop aims at, the planner is asked for `tau`.
+    More workers are used as soon as those in use have more load than they can do; fewer only when the fewer would have
+    less than `low` of what they can do. Where bins are too coarse for what the loop aims at, the planner is asked for
+    `tau`.
 
-    What the planner refuses then is an error (in a loop, if nothing is balanced within tau, the decision is to stay,
-    and says so), unless a planner is named that decides `otherwise`; the decision says that it did, and why. Bins start
-    scattered over workers, and interval planners refuse that: lay them in intervals first, or name `planners.storm`,
-    which takes any map.
+    If the planner refuses that too, its error is raised; in a loop, if nothing is balanced within tau, the decision is
+    to stay, and says so. If `otherwise` names a second planner, that one decides instead, and the decision says that it
+    did, and why. Bins start scattered over workers, and interval planners refuse scattered bins: lay them in intervals
+    first, or name `planners.storm`, which takes any map.
     """
 
     if not (0 < capacity < float("inf") and 0 < low <= 1 and least >= 1):

@@ -1,8 +1,8 @@
 """The Parquet files of a table of projected costs: how they are written, known to be whole, and read.
 
-Beside the files stands what their ends (Parquet's footers) look like: `Seal`. A footer that is as it was says where
-everything is, how many rows there are and the least cost of each row group, without a row being read; and each page has
-a checksum of its own, which is verified when the page is read. What was read is checked for sense besides.
+A `Seal`, which is kept beside the files, has the length of a file and the digest of its footer. A footer with the right
+digest says where everything is, how many rows there are and the least cost of each row group, and no row need be read.
+Each page has a checksum of its own, which is verified when the page is read. Rows are checked for sense besides.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A folder: `parameters.json` (what was asked, how exact the answer is, and how to tell that all of it is whole) and
 `costs/nodes=N/*.parquet` with a row for each balanced partitioning for N nodes: `cuts` (n + 1 of them, idle nodes at
 the end) and `cost`. Each file is in the order of costs, in small row groups. Files are memory-mapped, and a row group
-is read when a search comes to it; the cheap ones come first, so that most are never touched. What is damaged is a
-BadRequest, when it is opened or when it is read.
+is read when a search comes to it; the cheap ones come first, so that most are never touched. Damage is a BadRequest,
+when a table is opened or when it is read.
 """
 
 from __future__ import annotations

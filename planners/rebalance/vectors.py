@@ -11,8 +11,8 @@ seems. By default keys are therefore gathered between the same two representativ
 choice of a representative is needed, which is faster, and ψ sees no rounding, which is more exact (figure skew-11
 shows both).
 
-The keys of a vector look alike, so ψ does not tell them apart: if some of them go, then every so many-th one, in the
-order of keys. Were it the first ones, and keys numbered by rank, then the dearer half of a vector would go.
+The keys of a vector look alike, so ψ does not tell them apart. If some of them move, they are spread evenly over the
+vector, in the order of keys. If the first ones moved, and keys were numbered by rank, the dearer half would move.
 """
 
 from __future__ import annotations

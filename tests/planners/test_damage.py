@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from planners.cli.files import read_request
+from planners.cli.replay import observations, read_log
 from planners.errors import BadRequest
-from planners.loop.replay import observations, read_log
 from planners.model import Intervals
 from planners.mtm import tables as stored
 from planners.mtm.choice import Tables, mtm_choice

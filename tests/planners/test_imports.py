@@ -37,6 +37,10 @@ def test_what_needs_no_engine_imports_none(program: str) -> None:
     assert imported_by(program) == set()
 
 
+def test_help_waits_for_no_compiler() -> None:
+    assert imported_by("import planners.cli.command") == {"pyarrow"}  # requests may be Parquet
+
+
 def test_no_planner_imports_megaphone_or_pyspark() -> None:
     """All modules together: the loop has Protocols, and strategies are made on demand."""
     paths = [path.relative_to(ROOT.parent).with_suffix("") for path in sorted(ROOT.rglob("*.py"))]

@@ -1,4 +1,4 @@
-"""What streams are run with the loop on: a program is the records of each epoch, and the dataflow that they go through.
+"""The programs that run with the loop on. A program is the records of each epoch, and a dataflow for them.
 
 Each stateful operator has a control stream of its own, and an artificial cost per record that it applies: a wait, not
 work, as an instance with a core of its own would be busy for. So the imbalance of two workers shows on any machine.
@@ -61,9 +61,9 @@ class Program(Protocol):
 
 
 class Busy:
-    """A worker that takes so many seconds for a record: it waits for what the work itself leaves of them.
+    """A worker that takes `cost` seconds for a record: when the work itself took less, it waits for the rest.
 
-    Waits end late, by a tenth of a millisecond or so: what one takes too long, the next is shorter.
+    Waits end late, by a tenth of a millisecond or so: the next wait is shorter by what this one took too long.
     """
 
     def __init__(self, cost: float) -> None:

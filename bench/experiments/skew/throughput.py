@@ -120,7 +120,7 @@ def skew_14(run: Run) -> None:
                     found = _mean(base.but(data=data, mode=mode, theta=theta), seeds)
                     panel.add(mode, theta, found / 1e3)
                     run.report(f"{data}, {mode}, theta {theta:g}", found, "records/s", baseline=ideal)
-            else:  # the tolerance is nothing to it
+            else:  # it has no tolerance
                 found = _mean(base.but(data=data, mode=mode), seeds)
                 for theta in (thetas[0], thetas[-1]):
                     panel.add(f"{mode} (dashed)", theta, found / 1e3)
