@@ -40,7 +40,7 @@ Stats = Mapping[Function, tuple[int, int, float, float, Mapping[Function, tuple[
 
 
 def purpose_of(function: Function) -> str | None:
-    """What a function is for; None for one that is for whatever its caller is.
+    """What a function is for; None for a helper, which is for whatever its caller is for.
 
     >>> purpose_of(("/x/nexmark/events/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
     ('generation', None)
@@ -67,8 +67,8 @@ def seconds_by_purpose(profile: cProfile.Profile) -> dict[str, float]:
 
 
 def divided(stats: Stats) -> dict[str, float]:
-    """The same of what a profiler told: by function (calls, calls, own seconds, with those it called, callers), where
-    callers have the same of each."""
+    """By purpose, the seconds of a profile: by function, calls twice over, its own seconds, those with the functions
+    that it called, and by caller the same four figures."""
     seconds = dict.fromkeys(PURPOSES, 0.0)
     known: dict[Function, dict[str, float]] = {}
     for function, (_, _, own, _, _) in stats.items():
@@ -78,8 +78,8 @@ def divided(stats: Stats) -> dict[str, float]:
 
 
 def _shares(stats: Stats, function: Function, known: dict[Function, dict[str, float]]) -> dict[str, float]:
-    """What a function is for, in parts that add up to one: those of its callers, by the time it and what it
-    called took for each."""
+    """What a function is for, in shares that add up to one. A helper has the shares of its callers, weighed by the time
+    that it took for each, with the functions that it called."""
     purpose = purpose_of(function)
     if purpose is not None:
         return {purpose: 1.0}

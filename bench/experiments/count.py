@@ -146,7 +146,7 @@ def memory(run: Run) -> None:
 
 
 def _tell_stolen(run: Run, kind: str, outcomes: list[Outcome]) -> None:
-    """Stalls of the host, tens of milliseconds each, are in the maxima of a run and not of the program's making."""
+    """Stalls of the host, tens of milliseconds each, raise the maxima of a run: they are not the program's doing."""
     run.report(f"{kind}, processor time that the host withheld", sum(o.stolen for o in outcomes) * 1000, "ms")
 
 

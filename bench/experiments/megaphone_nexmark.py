@@ -24,7 +24,7 @@ BATCH_BINS = 64
 
 @dataclass(frozen=True)
 class QueryScale:
-    """What makes the state of a query what it is."""
+    """What makes the state of a query large: which events there are, and how many come before the clock starts."""
 
     config: Config = field(default_factory=Config)
     preload: int = 0  # events

@@ -1,6 +1,6 @@
 """What key-level routing costs F, and what watching for heavy keys costs S: each against the same without.
 
-Many batches in turn: of one batch that comes again and again the processor would learn which keys are pinned.
+Many batches take turns: if one batch came again and again, the processor would learn which of its keys are pinned.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pins(run: Run) -> None:
 
 
 def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list[int]) -> None:
-    """The same of rows, whose keys are the records themselves."""
+    """The same for rows; a record is its own key."""
     each = partial(_nanoseconds, rounds, batches)
     plain = each(partial(_plain_rows, owners))
     run.report(f"z = {z}: rows, no pinned keys", plain, "ns/record")

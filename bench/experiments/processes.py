@@ -14,7 +14,7 @@ import dataflow
 from bench.registry import benchmark
 from bench.run import Run
 from dataflow.columns import Columns
-from dataflow.lowlevel import Pact
+from dataflow.lowlevel import InputPort, OutputPort, Pact
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ async def _bulk_main(worker: dataflow.Worker, size: int, batches: int, total: in
     return rounds * batches * columns.nbytes / (time.perf_counter() - start)
 
 
-def _swallow(input: Any, output: Any) -> None:
+def _swallow(input: InputPort, output: OutputPort) -> None:
     for _ in input:
         pass
 

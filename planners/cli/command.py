@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_request(parser: argparse.ArgumentParser, run: Callable[..., int]) -> None:
+def _add_request(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace, Assignment, Tasks], int]) -> None:
     parser.add_argument("request", metavar="FILE", help="where tasks are, their sizes and loads (.json, .parquet or -)")
     parser.add_argument("--nodes", type=int, required=True, help="how many nodes there shall be")
     parser.add_argument("--tau", type=float, required=True, help="how far a load may be above the mean: 0.2 is 20 %%")

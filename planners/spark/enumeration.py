@@ -38,7 +38,7 @@ def ranges(problem: MTMProblem, chunk: int) -> list[tuple[int, int, int]]:
     ]
 
 
-def _bound(function: Callable[..., Batches], problem: MTMProblem) -> Callable[[Batches], Batches]:
+def _bound(function: Callable[[MTMProblem, Batches], Batches], problem: MTMProblem) -> Callable[[Batches], Batches]:
     return partial(function, problem)
 
 

@@ -1,7 +1,8 @@
 """The programs that run with the loop on. A program is the records of each epoch, and a dataflow for them.
 
-Each stateful operator has a control stream of its own, and an artificial cost per record that it applies: a wait, not
-work, as an instance with a core of its own would be busy for. So the imbalance of two workers shows on any machine.
+Each stateful operator has a control stream of its own, and an artificial cost per record that it applies. The cost is a
+wait, not work: it lasts as long as an instance with a core of its own would be busy. So the imbalance of two workers
+shows on any machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program on two processes, as fast as it goes: with the loop, under hashing, or ideally; what is measured of it."""
+"""Runs a program on two processes, as fast as it goes: with the loop on, under hashing, or ideally; and measures it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ MERGES = 10  # PKG merges its partial counts once in so many epochs
 
 @dataclass(frozen=True)
 class SkewStream:
-    """What flows, and under what. `mode`: a planner's name, "hashing", "ideal" (keys are shuffled) or "PKG"."""
+    """Which data flow, and what balances them.
+
+    `mode`: a planner's name, "hashing", "ideal" (keys are shuffled) or "PKG".
+    """
 
     mode: str
     data: str = "zipf"
@@ -40,7 +43,7 @@ class SkewStream:
         return replace(self, shape=replace(self.shape, **changes), **own)
 
     def made(self) -> SkewStream:
-        """As it is run: the modes that are programs or shapes of their own."""
+        """The stream to run: some modes have a program or a shape of their own."""
         if self.mode == "ideal":
             return self.but(shuffled=True)
         if self.mode == "PKG":
