@@ -320,7 +320,7 @@ def members(current: Assignment, count: int, stay: Sequence[int] = ()) -> tuple[
 
 
 def real(value: object) -> float:
-    """A finite number as a float, or -inf: nothing that is asked for is that."""
+    """A finite number as a float; -inf for anything else, which every check refuses."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

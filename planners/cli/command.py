@@ -30,7 +30,7 @@ A Parquet file has the columns size, load and node (and bin), a row for each tas
 The exit code is 0, or 1 if no plan is balanced, or 2 if the request makes no sense.
 """
 
-# Looked up when they are asked for: who wants help should not wait for a compiler to be imported.
+# Looked up when they are asked for: `--help` should not wait for a compiler to be imported.
 PLANNERS: dict[str, Callable[[], Callable[..., Plan]]] = {
     "ssm": lambda: planners.ssm,
     "simple-ssm": lambda: planners.simple_ssm,

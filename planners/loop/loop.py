@@ -22,7 +22,7 @@ from planners.loop.planning import LoopPlanner, by_keys
 from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
 
 log = logging.getLogger("planners.loop")
-SILENCE = 3  # intervals; a worker that is silent while another reports so often more has nothing to report
+SILENCE = 3  # intervals: a worker that stays silent while another reports for so long has nothing to report
 Reports: TypeAlias = Mapping[int, LoadReport]  # by worker
 Strategy = TypeVar("Strategy")  # the controller's own: the loop only passes it on
 
@@ -195,7 +195,7 @@ class Driver(Generic[Strategy]):
         return news
 
     def _is_fresh(self, load: LoadReport) -> bool:
-        """Whether everything in a report came when things were where they are now."""
+        """Whether all records of a report came after the last migration was complete."""
         settled = self._controller.settled
         return settled is None or load.until is None or load.until - load.span + 1 >= settled
 

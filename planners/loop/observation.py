@@ -40,7 +40,7 @@ class Observation:
         return np.array([key in self.pinned for key in self.keys.tolist()], bool)
 
     def loads(self, places: Ints, key_places: Ints | None = None) -> Floats:
-        """By worker, if bins and the keys that live apart were so."""
+        """By worker, its load with bins at `places`, and the keys that live apart at `key_places` (where they are)."""
         there = self.key_places if key_places is None else key_places
         apart = self.apart
         bins = np.bincount(places, self.cost, self.workers)
@@ -48,7 +48,7 @@ class Observation:
 
 
 def combine(seen: Sequence[Observation]) -> Observation:
-    """Several intervals in which everything was where it was in the last one, as one: means of loads."""
+    """Several intervals, between which nothing moved, as one: loads are means."""
     last, count = seen[-1], len(seen)
     if count == 1:
         return last
@@ -76,6 +76,6 @@ class Proposal:
 
 
 def spread(loads: Floats, workers: int | None = None) -> float:
-    """How far the greatest load is above the mean of so many workers (of all, unless told); 0 without load."""
+    """How far the greatest load is above the mean of so many workers (all, unless given); 0 without load."""
     total = float(loads.sum())
     return float(loads.max()) * (workers or len(loads)) / total - 1.0 if total else 0.0

@@ -77,7 +77,7 @@ def by_keys(
 
     `table` is the bound on the routing table (N_A), which planners are given: `mixed` and `mixed_bf` heed it. A key's
     home is where its bin is, a bin's where it is now, so that a plan's entries are the keys that live apart and the
-    bins that it moves. A key that stays behind when its bin moves lives apart, too, and no planner knows of bins: if
+    bins that it moves. A key that stays behind when its bin moves lives apart, too, which planners do not know of: if
     the bound is exceeded by these, it asks again with a tighter one. None: no bound, and then `mixed` is `min_mig`.
     """
     if heavy is not None and heavy < 0:
@@ -110,7 +110,7 @@ def by_keys(
 
 
 def _checked(table: int | None) -> int | None:
-    """Now rather than when something is to move."""
+    """Refuses a bound that makes no sense, when the loop is made and not when something is to move."""
     if table is not None and table < 0:
         raise ValueError(f"a routing table of size {table} makes no sense; None is no bound")
     return table
@@ -151,8 +151,8 @@ def _try(planner: Rebalancer, options: Mapping[str, object]) -> None:
 
 
 def _pins(seen: Observation, chosen: Ints, to: Ints, there: Ints) -> dict[Key, int | None]:
-    """What changes: keys whose bin is elsewhere are pinned, those whose bin is where they should be are not, nor those
-    that are not heavy any more."""
+    """The pins that change. A key is pinned if it should live elsewhere than its bin, and goes back to its bin if not,
+    or if it is not heavy any more."""
     pins: dict[Key, int | None] = {}
     keys, bins = seen.keys[chosen].tolist(), seen.key_bins[chosen].tolist()
     for key, bin, worker in zip(keys, bins, there.tolist(), strict=True):

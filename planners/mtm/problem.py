@@ -43,8 +43,8 @@ class MTMProblem:
             raise BadRequest(f"gamma is zero or more and below one, not {self.gamma!r}")
         if len(self.tasks) > MOST_TASKS:
             raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit: merge bins first")
-        Limits(1, self.tau)  # is tau one?
-        _ = self.cells  # does the grid fit?
+        Limits(1, self.tau)  # refuses what is no tau
+        _ = self.cells  # refuses a grid that does not fit
 
     @property
     def counts(self) -> tuple[int, ...]:

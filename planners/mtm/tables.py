@@ -118,7 +118,7 @@ def parameters_of(problem: MTMProblem, error: float, iterations: int, seals: Map
 
 
 def checksum(parameters: Mapping[str, object]) -> str:
-    """Of all the others, whatever their order and the spaces between them."""
+    """The digest of all other parameters; their order and the spaces between them do not matter."""
     others = {name: value for name, value in parameters.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 

@@ -102,8 +102,8 @@ def mixed(
 ) -> RebalancePlan:
     """Little state moved within a table of that size (algorithm 4): MinMig, until the table is too large.
 
-    Each trial moves back as many entries more as the last one was over, those with the least state first; once that is
-    the whole table, it is MinTable.
+    Each trial moves more entries back, those with the least state first: as many more as the table of the last trial
+    was too large by. Once that is the whole table, it is MinTable.
     """
     given, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     trials = 0

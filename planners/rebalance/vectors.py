@@ -48,14 +48,14 @@ class Vectors:
         return int(self.count.size)
 
 
-class Amounts(NamedTuple):
+class KeyAmounts(NamedTuple):
     """What keys cost, or hold: as planned with, and the number of the representative that they share."""
 
     value: Floats
     number: Ints
 
 
-class Compact:
+class CompactForm:
     """Keys as vectors, and the way back. Building it costs a few passes over the keys, without sorting."""
 
     def __init__(self, given: RebalanceProblem, r: int, means: bool = True) -> None:
@@ -64,14 +64,14 @@ class Compact:
         count, costs, states = _average(self.vector_of, firsts.size, cost.value, state.value)
         self.records = KeyRecords(costs, states, given.home[firsts], given.current[firsts], count)
 
-    def _means(self, given: RebalanceProblem, r: int) -> tuple[Amounts, Amounts]:
-        return Amounts(given.cost, levels(given.cost, r)), Amounts(given.state, levels(given.state, r))
+    def _means(self, given: RebalanceProblem, r: int) -> tuple[KeyAmounts, KeyAmounts]:
+        return KeyAmounts(given.cost, levels(given.cost, r)), KeyAmounts(given.state, levels(given.state, r))
 
-    def _representatives(self, given: RebalanceProblem, r: int) -> tuple[Amounts, Amounts]:
-        """As means of representatives that are all the same, vectors have representatives."""
+    def _representatives(self, given: RebalanceProblem, r: int) -> tuple[KeyAmounts, KeyAmounts]:
+        """Keys by HLHE's representatives. The mean of a vector's equal representatives is the representative itself."""
         cost = hlhe(given.cost, r, group=given.current, groups=given.instances)
         state = hlhe(given.state, r, group=given.current, groups=given.instances)
-        return Amounts(cost.values, cost.chosen), Amounts(state.values, state.chosen)
+        return KeyAmounts(cost.values, cost.chosen), KeyAmounts(state.values, state.chosen)
 
     @property
     def vectors(self) -> int:
@@ -105,7 +105,7 @@ def compact(
     [(1, 0, 4.0, 4.0, 2), (1, 1, 8.0, 8.0, 1)]
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=0.0, window=window)
-    records = Compact(given, r, means).records
+    records = CompactForm(given, r, means).records
     return Vectors(records.current, records.current, records.home, records.cost, records.state, records.units)
 
 

@@ -17,7 +17,7 @@ from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved, Order, order_of, resorted, solve, sort_all
 from planners.rebalance.plan import RebalancePlan, describe
 from planners.rebalance.problem import RebalanceProblem
-from planners.rebalance.vectors import Compact
+from planners.rebalance.vectors import CompactForm
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _gamma(cost: Floats, state: Floats, beta: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """One attempt, on records."""
+    """What one attempt at phases I to III came to, on records."""
 
     back: Ints  # records that phase I moved back
     moved: Moved
@@ -80,7 +80,7 @@ class Form(Protocol):
     def vectors(self) -> int | None: ...
 
 
-class Plain:
+class KeyForm:
     """Each key is a record."""
 
     vectors = None
@@ -164,7 +164,7 @@ class Workflow:
 
 def workflow(given: RebalanceProblem, r: int | None, means: bool = True) -> Workflow:
     """On keys, or with r on vectors."""
-    return Workflow(given, Plain(given) if r is None else Compact(given, r, means))
+    return Workflow(given, KeyForm(given) if r is None else CompactForm(given, r, means))
 
 
 @compiled

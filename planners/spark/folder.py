@@ -13,7 +13,7 @@ from planners.mtm.table_files import END, Seal, footer_start, seal
 
 
 class HadoopPath(Protocol):
-    """An address, in Java. So far as it is used here; py4j itself has no types."""
+    """An address, in Java. This and what follows are typed as far as they are used here: py4j has no types."""
 
     def getFileSystem(self, configuration: object) -> HadoopFiles: ...
     def getName(self) -> str: ...
@@ -87,7 +87,7 @@ class Folder:
         system.delete(path, True)
 
     def write_text(self, text: str, *names: str) -> None:
-        """Through a name that nobody reads, so that a file is there whole or not at all."""
+        """Writes under a name that nobody reads, and renames: a file is there whole or not at all."""
         path, system = self._reach(*names)
         partial, _ = self._reach(*names[:-1], f"_{names[-1]}.partial")
         stream = system.create(partial, True)
@@ -103,7 +103,7 @@ class Folder:
         return "\n".join(row.value for row in self.spark.read.text(self.path(*names), wholetext=True).collect())
 
     def seal(self, *names: str) -> Seal:
-        """That of a Parquet file. Reads its footer only."""
+        """The seal of a Parquet file. Reads its footer only."""
         path, system = self._reach(*names)
         size = int(system.getFileStatus(path).getLen())
         end = self._from(path, system, max(0, size - END))

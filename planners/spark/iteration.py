@@ -128,7 +128,7 @@ def _zero_piece(piece: tuple[int, int, int]) -> Piece:
 
 
 def _one_sweep(costs: RDD[Piece], problem: MTMProblem, tasks: int) -> RDD[Settled]:
-    """Costs to every task; from each its share of the sweep; all of that to one, which settles it."""
+    """Sends the costs to every task; each does its share of the sweep; one task gathers all shares and settles them."""
     work = _shares(problem, tasks)
     return (
         costs.flatMap(lambda piece: [(task, piece) for task in range(tasks)])
