@@ -5,7 +5,7 @@
   compiled; `compiling`: the decorator of kernels that divide as numpy does.
 - `vectors`: the compact form, keys as six-dimensional vectors with counts, and back; `hlhe`: the discretisation.
 - `readj`, `pkg`: what the paper compares with; the latter is a router, not a planner.
-- `sketch`: heavy keys of a stream, by `megaphone`'s sketch. The only module here that imports `megaphone`.
+- `sketch`: heavy keys of a stream, by `megaphone`'s sketch. It imports `megaphone` when it is asked for one.
 
 All planners are called alike: ``planner(cost, state, home=, current=, instances=, theta=, ...) -> RebalancePlan``.
 """
