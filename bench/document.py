@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.run import Result
+from bench.run import Measurement
 from megaphone.harness.provenance import Provenance, write_document
 
 
-def write(path: Path, provenance: Provenance, results: Sequence[Result], *, complete: bool) -> None:
+def write(path: Path, provenance: Provenance, results: Sequence[Measurement], *, complete: bool) -> None:
     """``complete`` is false when the run was interrupted or failed, and ``results`` is what there was by then."""
     write_document(path, provenance, {"complete": complete, "results": [_entry(result) for result in results]})
 
 
-def _entry(result: Result) -> dict[str, str | float | None]:
+def _entry(result: Measurement) -> dict[str, str | float | None]:
     return {
         "name": result.name,
         "value": result.value,
