@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
-from typing import TypeVar, TypeVarTuple
 
 import trio
 
@@ -39,11 +38,8 @@ from dataflow.run.explain import warn_if_stuck
 from dataflow.run.foreign import explain_failure
 from dataflow.run.signal import Signal
 from dataflow.run.watch import Watch
-from dataflow.run.worker import Worker
+from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
-
-A = TypeVarTuple("A")  # what main takes beside its worker
-R = TypeVar("R")  # what it returns
 
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
@@ -77,7 +73,7 @@ class Pump:
         self._main_returned = False
         self._building: Dataflow | None = None
         self._nursery: trio.Nursery | None = None
-        self._awake = False
+        self.awake = False  # whether it has been woken, or is at work
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
         self._stepping = False
         self._failed = False
@@ -146,13 +142,13 @@ class Pump:
 
     def wake(self) -> None:
         """Says that there is something to do."""
-        if not self._awake:
-            self._awake = True
+        if not self.awake:
+            self.awake = True
             self.signal.set()
 
     def rest(self) -> None:
         """Says that everything has been done: the next `wake` sets the signal."""
-        self._awake = False
+        self.awake = False
 
     def post(self, message: AnyMessage) -> None:
         """Leaves a message for this worker, and wakes it."""
@@ -191,11 +187,6 @@ class Pump:
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Those that are not complete."""
         return tuple(self._dataflows.values())
-
-    @property
-    def awake(self) -> bool:
-        """Whether the pump has been woken, or is at work."""
-        return self._awake
 
     @property
     def busy(self) -> bool:
@@ -254,11 +245,11 @@ class Pump:
         Called by the pump, and by a transport that has just received something: waking the pump for that would cost a
         switch between tasks.
         """
-        awake, self._awake = self._awake, True  # whatever wakes us during the turn is part of it
+        awake, self.awake = self.awake, True  # whatever wakes us during the turn is part of it
         try:
             self.step_now()
         finally:
-            self._awake = awake
+            self.awake = awake
         assert self.transport is not None
         self.transport.flush()
         if self.busy:
@@ -422,7 +413,7 @@ class Pump:
             await self.signal.wait()
             if self._failure is not None:
                 raise self._failure
-            self._awake = True
+            self.awake = True
             self.turn_if_busy()
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
