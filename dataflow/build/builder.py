@@ -33,9 +33,9 @@ from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError, ScopeMismatch
 from dataflow.progress.graph import Source, Target
 from dataflow.progress.paths import PathSummary, identity
+from dataflow.run.advice import advise
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import writing
-from dataflow.run.foreign import advise
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import TimeSummary
 

@@ -18,7 +18,7 @@ from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operators.inputs import to_batch
-from dataflow.run.outstanding import Outstanding
+from dataflow.run.completion import Completion
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
@@ -197,7 +197,7 @@ class _Source:
         self._dataflow = scope.dataflow
         self._capability: Capability = context.capability()
         self._output: OutputPort = context.outputs[0]
-        self._outstanding = Outstanding(scope.dataflow)
+        self._completion = Completion(scope.dataflow)
         self._sent: deque[Time] = deque()  # the last `ahead` distinct times
 
     async def run(self) -> None:
@@ -212,7 +212,7 @@ class _Source:
         self._capability.drop()
 
     async def _send_all(self) -> None:
-        if not await self._outstanding.wait_built():
+        if not await self._completion.wait_built():
             return
         start = self._clock.now()
         slot = 0
@@ -234,7 +234,7 @@ class _Source:
         if self._every is not None:
             await self._clock.sleep_until(start + slot * self._every)
         if len(self._sent) >= self._ahead:
-            await self._outstanding.wait_passed(self._sent.popleft())
+            await self._completion.wait_passed(self._sent.popleft())
 
     def _require_forward(self, time: Time) -> None:
         if not self._output.domain.less_equal(self._capability.time, time):

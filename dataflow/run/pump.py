@@ -31,11 +31,11 @@ from dataflow.comm.messages import (
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
+from dataflow.run.advice import explain_failure
 from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
-from dataflow.run.foreign import explain_failure
 from dataflow.run.signal import Signal
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
