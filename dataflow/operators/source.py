@@ -122,7 +122,7 @@ _END = object()
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    """Records to send at a time; `after` is the time to be at when they are sent, if that is known."""
+    """Records to send at a time; the source may advance to `after` once they are sent."""
 
     time: Time
     records: Batch
