@@ -68,11 +68,7 @@ def source(
     counts = [ahead] if batch is None else [ahead, batch]
     if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
-    root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
-    if scope.parent is not None or not (timed or isinstance(root, Integers)):
-        raise ConstructionError(
-            f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
-        )
+    _require_root(scope, timed, name)
     size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
     reader = _Reader(items)
     epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
@@ -86,6 +82,14 @@ def source(
     builder.add_output(initial=True)
     (out,) = builder.build(make)
     return out
+
+
+def _require_root(scope: Scope, timed: bool, name: str) -> None:
+    root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
+    if scope.parent is not None or not (timed or isinstance(root, Integers)):
+        raise ConstructionError(
+            f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
+        )
 
 
 def _seconds(every: float | Duration, name: str) -> float:
