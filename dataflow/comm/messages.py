@@ -94,7 +94,7 @@ class Pressure:
 
 
 @dataclass(slots=True)
-class Returned:
+class BlocksReturned:
     """Nothing refers any more to these blocks of the receiver's memory (where they begin, see arena)."""
 
     sender: int
@@ -111,4 +111,4 @@ class Goodbye:
 Message: TypeAlias = Hello | Progress | Data | Taken | Dropped
 """What concerns one dataflow."""
 
-AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Returned | Goodbye
+AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | BlocksReturned | Goodbye

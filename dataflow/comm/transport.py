@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from dataflow.comm.link import Link
-from dataflow.comm.messages import AnyMessage, Goodbye, Returned
+from dataflow.comm.messages import AnyMessage, Goodbye, BlocksReturned
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.run.signal import Signal
 
@@ -154,7 +154,7 @@ class Linked:
             if isinstance(message, Goodbye):
                 self._pump.said_goodbye(message)
                 self._farewell.set()
-            elif not isinstance(message, Returned):  # which concerned the link alone
+            elif not isinstance(message, BlocksReturned):  # which concerned the link alone
                 self._pump.receive(message)
         messages.clear()
 

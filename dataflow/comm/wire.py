@@ -23,6 +23,7 @@ from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.comm.frames import Frame, FrameError
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Dropped,
@@ -31,7 +32,6 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
-    Returned,
     Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
@@ -196,10 +196,10 @@ def _decode_pressure(sender: int, _: _Buffers, on: Any, dataflow: Any) -> Pressu
     return Pressure(sender, on, ON_ITS_WAY if dataflow == ON_ITS_WAY else _number(dataflow))
 
 
-def _decode_returned(sender: int, _: _Buffers, blocks: Any) -> Returned:
+def _decode_returned(sender: int, _: _Buffers, blocks: Any) -> BlocksReturned:
     if type(blocks) is not list:
         raise TypeError(f"{show(blocks)} where a list of blocks belongs")
-    return Returned(sender, [_number(block) for block in blocks])
+    return BlocksReturned(sender, [_number(block) for block in blocks])
 
 
 def _decode(sender: int, buffers: _Buffers, body: Any) -> AnyMessage:
@@ -228,7 +228,7 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Consumed: lambda m, _: [5, m.size],
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
-    Returned: lambda m, _: [8, m.blocks],
+    BlocksReturned: lambda m, _: [8, m.blocks],
     Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from dataflow.compiled.place import Place, Untrusted, check_owner
+from dataflow.compiled.cache_folder import CacheFolder, Untrusted, check_owner
 
 _MAGIC = b"megaphone-dataflow compiled code 1\n"
 _DIGEST = hashlib.sha256().digest_size
@@ -42,7 +42,7 @@ class Entry:
         """The file's name."""
         return f"{self.label}-{hashlib.sha256(self.key.encode()).hexdigest()[:32]}"
 
-    def read(self, place: Place) -> bytes | None:
+    def read(self, place: CacheFolder) -> bytes | None:
         """The content; None if there is none. Damaged, or Untrusted, if it cannot be used."""
         try:
             fd = os.open(self.name, _READ, dir_fd=place.fd)
@@ -62,7 +62,7 @@ class Entry:
             raise Damaged(f"{place.path / self.name} is damaged")
         return content
 
-    def write(self, place: Place, content: bytes) -> None:
+    def write(self, place: CacheFolder, content: bytes) -> None:
         """Keeps the content; OSError if there is no room, for example."""
         self._clear(place)
         temporary = f"{self.name}.{secrets.token_hex(8)}.tmp"
@@ -76,13 +76,13 @@ class Entry:
                 os.unlink(temporary, dir_fd=place.fd)
             raise
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: CacheFolder) -> None:
         """Removes what cannot be used, where that can be."""
         with suppress(OSError):  # it was no file, or is not ours to remove: then it stays, and is not used
             os.unlink(self.name, dir_fd=place.fd)
 
     @contextmanager
-    def locked(self, place: Place) -> Iterator[None]:
+    def locked(self, place: CacheFolder) -> Iterator[None]:
         """Alone among all processes that want this; the lock of a process that is killed is free.
 
         Without it if the file system has no locks, or after a while: then several do the same work.
@@ -100,7 +100,7 @@ class Entry:
     def _checksum(self, content: bytes) -> bytes:
         return hashlib.sha256(b"%s\0%s" % (self.key.encode(), content)).digest()
 
-    def _clear(self, place: Place) -> None:
+    def _clear(self, place: CacheFolder) -> None:
         """Removes what killed processes have left."""
         for name in os.listdir(place.fd):
             if name.startswith(f"{self.name}.") and name.endswith(".tmp"):
@@ -108,7 +108,7 @@ class Entry:
                     os.unlink(name, dir_fd=place.fd)
 
 
-def _lock(place: Place, name: str) -> int | None:
+def _lock(place: CacheFolder, name: str) -> int | None:
     """The lock file, open and locked; None if that cannot be had."""
     deadline = time.monotonic() + _PATIENCE
     while True:

@@ -21,9 +21,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
+from dataflow.compiled.cache_folder import Untrusted, open_cache_folder
 from dataflow.compiled.entries import Damaged, Entry
-from dataflow.compiled.numba_inside import Compiled, Function, Implementation, Signatures, Target
-from dataflow.compiled.place import Untrusted, open_place
+from dataflow.compiled.numba_inside import Compiled, CompileTarget, Function, Implementation, Signatures
 from dataflow.compiled.stamp import stamp
 from dataflow.compiled.telling import teller
 
@@ -31,14 +31,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Options(TypedDict, total=False):
+class KernelOptions(TypedDict, total=False):
     """Those of `numba.njit` that kernels use."""
 
     nogil: bool
     error_model: Literal["python", "numpy"]
 
 
-def kernel(*signatures: Signatures, **options: Unpack[Options]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def kernel(*signatures: Signatures, **options: Unpack[KernelOptions]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Compiles a function for these signatures, or without any when it is called; what was compiled is kept on disk."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -69,7 +69,7 @@ def keep(dispatcher: Function, depends_on: str, fold: str | None = None) -> None
         with global_compiler_lock:  # first: who waits for another process must not hold what a thread here needs
             if cache.knows(signature) or cache.find(signature):
                 return compile_now(signature)
-            with open_place() as place, teller.compiling(fold, None if place is None else place.short):
+            with open_cache_folder() as place, teller.compiling(fold, None if place is None else place.short):
                 if place is None:
                     return compile_now(signature)
                 with cache.entry(signature).locked(place):
@@ -92,7 +92,7 @@ class Kept(_Cache):
 
     @property
     def cache_path(self) -> str | None:
-        with open_place() as place:
+        with open_cache_folder() as place:
             return None if place is None else str(place.path)
 
     def knows(self, signature: Signatures) -> bool:
@@ -113,13 +113,13 @@ class Kept(_Cache):
             self._found[signature] = found
         return found is not None
 
-    def load_overload(self, sig: Signatures, target_context: Target) -> Compiled | None:
+    def load_overload(self, sig: Signatures, target_context: CompileTarget) -> Compiled | None:
         found = self._found.pop(sig, None)
         return self._read(sig) if found is None else found
 
     def _read(self, signature: Signatures) -> Compiled | None:
         entry = self.entry(signature)
-        with open_place() as place:
+        with open_cache_folder() as place:
             if place is None:
                 return None
             try:
@@ -148,7 +148,7 @@ class Kept(_Cache):
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return  # it holds addresses of this process
         content = dumps(data._reduce())
-        with open_place() as place:
+        with open_cache_folder() as place:
             if place is None:
                 return
             try:

@@ -17,7 +17,7 @@ import trio
 
 from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link, Shared
+from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
@@ -83,7 +83,7 @@ class Neighbours:
 
     def _link(self, peer: int) -> Link:
         keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
-        shared = Shared(self.arenas[self.index], self.arenas[peer])
+        shared = SharedArenas(self.arenas[self.index], self.arenas[peer])
         return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
 
 

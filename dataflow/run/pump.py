@@ -18,7 +18,7 @@ import trio
 from dataflow.build.scope import Scope
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.held import Held
+from dataflow.comm.backlog import Backlog
 from dataflow.comm.messages import (
     AnyMessage,
     Consumed,
@@ -71,7 +71,7 @@ class Pump:
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt = Held(limit)  # messages for dataflows that main has not built yet
+        self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False

@@ -30,7 +30,7 @@ class Untrusted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CacheFolder:
     """An open folder of ours."""
 
     path: Path
@@ -44,7 +44,7 @@ class Place:
 
 
 @contextmanager
-def open_place() -> Iterator[Place | None]:
+def open_cache_folder() -> Iterator[CacheFolder | None]:
     """The folder for compiled code, made if need be; None if there is none, which is said once."""
     place = _find()
     try:
@@ -62,7 +62,7 @@ def check_owner(status: os.stat_result, name: str | Path) -> None:
         raise Untrusted(f"other users may write to {name} (mode {stat.S_IMODE(status.st_mode):o})")
 
 
-def _find() -> Place | None:
+def _find() -> CacheFolder | None:
     troubles = []
     for base, name in _candidates():
         try:
@@ -93,7 +93,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     yield Path(temporary), f"{_NAME}-{os.geteuid()}"
 
 
-def _open(base: Path, name: str) -> Place:
+def _open(base: Path, name: str) -> CacheFolder:
     """Our folder in `base`; OSError if it cannot be made or written to, Untrusted if it is not ours alone."""
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd, path = os.open(base, _FOLDER), base
@@ -107,7 +107,7 @@ def _open(base: Path, name: str) -> Place:
     except BaseException:
         os.close(fd)
         raise
-    return Place(path, fd)
+    return CacheFolder(path, fd)
 
 
 def _step(above: int, name: str, path: Path) -> int:

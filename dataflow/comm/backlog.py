@@ -11,7 +11,7 @@ _LEAST = 1 << 28  # bytes: workers do not start at the same moment, and whoever 
 _MESSAGE = 256  # what any message takes
 
 
-class Held:
+class Backlog:
     """By the number of their dataflow, what other workers have said about it. O(1) for each message."""
 
     def __init__(self, limit: int) -> None:
