@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from dataflow.columns import Columns
-from dataflow.columns.zones import Array, Zoned, checked_zone, plain, with_zone, zone_of
+from dataflow.columns.column import Array
+from dataflow.columns.zones import Zoned, checked_zone, plain, with_zone, zone_of
 from dataflow.comm import codec
 from dataflow.comm.text import show
 from dataflow.comm.values import arrays
