@@ -1,4 +1,4 @@
-"""The shapes of plain data that came from another process: who decodes has an `object`, and requires what it must be."""
+"""The shapes of plain data that another process sent: who decodes has an `object`, and requires what it must be."""
 
 from __future__ import annotations
 
