@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from dataflow.comm.link import Link
-from dataflow.comm.messages import AnyMessage, Goodbye, BlocksReturned
+from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.run.signal import Signal
 

@@ -16,11 +16,12 @@ from typing import TypeVar, TypeVarTuple
 import trio
 
 from dataflow.build.scope import Scope
+from dataflow.comm.backlog import Backlog
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.backlog import Backlog
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Finished,
@@ -28,7 +29,6 @@ from dataflow.comm.messages import (
     Message,
     Pressure,
     Progress,
-    Returned,
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
@@ -324,7 +324,7 @@ class Pump:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
             if not message.on:
                 self.make_room()
-        elif isinstance(message, Goodbye | Returned):
+        elif isinstance(message, Goodbye | BlocksReturned):
             raise ProtocolError(f"worker {message.sender} sent {message!r}, which concerns its link alone")
         else:
             self._deliver_to_dataflow(message)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dataflow.columns.column import Array, DType
 from dataflow.comm.values.refusal import Refusal, brief, refuse
 from dataflow.comm.values.shapes import require_bytes, require_integer, require_list
+
+DType: TypeAlias = np.dtype[np.generic]
+Array: TypeAlias = NDArray[np.generic]
 
 _DTYPE = re.compile(r"[<>|=]([biufcmMSU][1-9][0-9]{0,6}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?|[qQ])")
 
