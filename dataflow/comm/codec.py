@@ -30,9 +30,20 @@ from dataflow.comm.values import arrays, containers, moments, objects, pretender
 from dataflow.comm.values.arrays import dtype_name, safe_dtype
 from dataflow.comm.values.objects import is_record
 from dataflow.comm.values.refusal import Refusal, refuse
-from dataflow.comm.values.shapes import require_bytes
+from dataflow.comm.values.shapes import require_bytes, require_list, require_mapping, require_text
 
-__all__ = ["decode", "dtype_name", "encode", "is_record", "pack", "register", "safe_dtype"]
+__all__ = [
+    "decode",
+    "dtype_name",
+    "encode",
+    "is_record",
+    "pack",
+    "register",
+    "require_list",
+    "require_mapping",
+    "require_text",
+    "safe_dtype",
+]
 
 T = TypeVar("T")
 

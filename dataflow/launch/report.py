@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from dataflow.comm import codec
+from dataflow.comm.codec import require_list, require_mapping, require_text
 from dataflow.comm.text import show
-from dataflow.comm.values.shapes import require_list, require_mapping, require_text
 from dataflow.errors import Terminated, WorkerFailed
 from dataflow.launch.verdict import Event, Failed, Lost, Returned
 
