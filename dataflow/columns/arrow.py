@@ -118,8 +118,8 @@ def _require_one_kind_of_moment(name: object, values: Sequence[object]) -> None:
 
 
 def _finer_than_python(pa: ModuleType, values: Sequence[object]) -> ArrowType | None:
-    """Arrow's type for pandas' moments and spans, which have nanoseconds; it would make Python's microseconds of
-    them."""
+    """Arrow's type for moments and spans of pandas that have nanoseconds: by itself Arrow would cut these off, since
+    Python's own have microseconds."""
     first = next((value for value in values if value is not None), None)
     if not any(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values):
         return None
@@ -140,7 +140,7 @@ def _from_numpy(name: object, given: Array) -> Column:
 
 
 def _plain_array(name: object, values: Array) -> Array:
-    """The array itself, where it is of a class that says no more than that; what a mask hides must not be counted."""
+    """The array, if its class adds nothing to an array. TypeError if it does: a mask, for instance, would be lost."""
     if type(values) is np.ndarray:
         return values
     if type(values) is Zoned:
@@ -196,7 +196,7 @@ def _one_array(values: Value) -> ArrowArray:
 
 
 def _plain(array: ArrowArray | ArrowDictionary) -> ArrowArray:
-    """The values of an Arrow array themselves, where it has a dictionary of them or views of them."""
+    """The array itself; its values, if it holds places in a dictionary, or views."""
     pa = _pyarrow()
     if isinstance(array, pa.DictionaryArray):
         return _plain(array.dictionary).take(array.indices)
@@ -245,7 +245,7 @@ def part(column: Column, start: int, length: int) -> Column:
 
 def join(name: str, columns: list[Column]) -> Column:
     """One column after the other."""
-    columns = [column for column in columns if len(column)] or columns[:1]  # of nothing, the type means nothing
+    columns = [column for column in columns if len(column)] or columns[:1]  # the type of an empty column means nothing
     if len(columns) == 1:
         return columns[0]
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
@@ -280,7 +280,7 @@ def _join_numbers(name: str, columns: list[Array]) -> Array:
 
 
 def _join_times(name: str, columns: list[Array]) -> Array:
-    """Of different units all have the finest: numpy would do that as well, and wrap around."""
+    """Arrays of different units get the finest. numpy would do the same, and wrap around."""
     kinds = {(column.dtype.kind, zone_of(column)) for column in columns}
     if len(kinds) > 1:
         raise _different(name, columns)
@@ -298,7 +298,7 @@ def _different(name: str, columns: Sequence[Column]) -> TypeError:
 
 
 def to_list(column: Column) -> list[Value]:
-    """Plain Python values; of nanoseconds, which Python has not, numpy's: `tolist` would give bare integers."""
+    """Plain Python values. Nanoseconds stay numpy's: Python has none, and `tolist` would give bare integers."""
     if not isinstance(column, np.ndarray):
         return column.to_pylist()
     zone = zone_of(column)

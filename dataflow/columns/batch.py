@@ -125,7 +125,7 @@ class Columns:
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
     def divide(self, numbers: Sequence[int], parts: int) -> list[Columns]:
-        """So many batches: each row is in that of its number, in order."""
+        """`parts` batches: row i goes to batch `numbers[i]`. Rows keep their order."""
         order = np.asarray(numbers, np.int64)
         return [self.take(np.flatnonzero(order == part)) for part in range(parts)]
 
@@ -134,7 +134,7 @@ class Columns:
         return Columns.trusted({name: self.column(name) for name in names}, self._length)
 
     def with_columns(self, columns: Mapping[str, Given]) -> Columns:
-        """These columns added, or put in the place of those with their names."""
+        """The batch with these columns added; a column with a name that is there already replaces that one."""
         return Columns({**self._columns, **columns})
 
     @staticmethod
@@ -158,8 +158,8 @@ class Columns:
 
     @staticmethod
     def alike(batches: Sequence[Columns]) -> bool:
-        """Whether batches have the same columns, all of them numpy's and of the same types: to put them together then
-        changes nothing about any."""
+        """Whether batches have the same columns, all of them numpy's and of the same types: concatenating them then
+        changes no type."""
         kinds = None
         for batch in batches:
             columns = batch._columns
@@ -175,7 +175,7 @@ class Columns:
                 return False
         return True
 
-    # Given back
+    # Batches in other forms
 
     def to_dict(self) -> dict[str, Column]:
         """The columns by name."""

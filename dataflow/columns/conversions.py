@@ -51,7 +51,8 @@ def _require_exact(column: Array, kind: DType, what: str) -> None:
 
 
 def _require_exact_floats(column: Array, kind: DType, what: str) -> None:
-    """In two halves, which floats hold: to come back from a float of 2^63 or 2^64 is undefined."""
+    """Compares the upper and the lower 32 bits, which floats hold exactly. To convert back is no test: what a float of
+    2^63 or 2^64 becomes as an integer is undefined."""
     low = column.dtype.type((1 << 32) - 1)
     floats = column.astype(kind)
     upper = np.floor(floats / float(1 << 32))

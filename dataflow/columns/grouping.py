@@ -13,7 +13,7 @@ from dataflow.columns.batch import Columns
 from dataflow.columns.column import Array, Column, Integers, Mask, Value
 from dataflow.columns.zones import plain, with_zone, zone_of
 
-# What an aggregate keeps of rows, and how what was kept of several parts becomes one. A mean is a sum and a count.
+# How an aggregate is made of rows, and how the aggregates of several parts become one. A mean is a sum and a count.
 _FIRST = {"count": "count", "sum": "sum", "min": "min", "max": "max"}
 _AGAIN = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _KINDS = (*_FIRST, "mean")
@@ -25,7 +25,8 @@ Aggregate: TypeAlias = str | tuple[str, str]
 class Aggregates:
     """Named aggregates of columns: {"bids": "count", "total": ("sum", "price")}.
 
-    `partial` of rows, `merge` of partials, `finish` of what was merged: so parts can be aggregated where they are.
+    `partial` aggregates rows, `merge` several partials, `finish` gives the result: so each worker aggregates its own
+    rows before any are sent.
     """
 
     def __init__(self, by: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
@@ -121,7 +122,7 @@ def _is_integers(column: Column) -> bool:
 
 
 def _sum(name: str, batch: Columns, column: str, order: Integers, starts: Integers, halved: bool) -> dict[str, Array]:
-    """Sums of integers, in two halves where one of them is too large; `halved` says that the batch has it so."""
+    """Sums of integers, in two halves if one of them is too large. `halved`: the batch has them in halves already."""
     given = batch[column]
     values = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64, copy=False)[order]
     if halved:
@@ -150,7 +151,7 @@ def _upper(name: str) -> str:
 
 
 def _halved(partial: Columns, names: Sequence[str]) -> Columns:
-    """A partial with these sums in halves: others have them so, or it has them so itself."""
+    """A partial with these sums in halves, as another partial (or this one) has them."""
     columns = partial.columns
     for name in names:
         if _upper(name) not in columns:
@@ -159,7 +160,7 @@ def _halved(partial: Columns, names: Sequence[str]) -> Columns:
 
 
 def _mean(merged: Columns, total: str, count: str) -> Array:
-    """Right also where the sum itself would not fit."""
+    """The mean. It is right even if the sum does not fit into 64 bits."""
     if _upper(total) not in merged:
         mean: Array = merged[total] / merged[count]
         return mean
@@ -185,7 +186,7 @@ def group(batch: Columns, by: Sequence[str]) -> tuple[Integers, Integers]:
 
 
 def _differ(ordered: Array) -> Mask:
-    """Whether each value is another than the one before. What is not a number (or a time) is like its kind."""
+    """Whether each value differs from the one before. Not-a-number equals itself here, and so does not-a-time."""
     differ: Mask = ordered[1:] != ordered[:-1]
     if ordered.dtype.kind in "fcmM":
         nothing = ordered != ordered
@@ -243,7 +244,7 @@ def _common_codes(
 
 
 def _family(column: Column) -> str:
-    """What a column can be compared with: others of the same family."""
+    """The family of a column. Columns of one family can be compared."""
     if not isinstance(column, np.ndarray):
         return type_name(column).removeprefix("large_")
     kind = column.dtype.kind

@@ -22,7 +22,7 @@ Word: TypeAlias = np.uint64 | int
 Workers: TypeAlias = NDArray[np.uint16]
 """The worker of each row, or of each bin."""
 
-WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
+WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # only read: what Arrow gives cannot be written to
 _OUT, _TO, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -77,8 +77,8 @@ def unmix_all(hashes: Words, keys: Words) -> None:
 
 
 class Owners:
-    """By bin, the worker, in as few bits as there are workers: routing reads it at random, and with 2^20 bins and two
-    workers the 128 KiB of these stay in a core's cache, where two bytes for each bin would not."""
+    """The worker of each bin, packed into as few bits as the number of workers needs. Routing reads it at random: for
+    2^20 bins and two workers it takes 128 KiB, which stay in a core's cache; two bytes for each bin would not."""
 
     def __init__(self, workers: Workers, peers: int) -> None:
         self.width = next(width for width in range(5) if peers <= 1 << (1 << width))  # of 1, 2, 4, 8 or 16 bits
@@ -95,14 +95,14 @@ def _pack(workers: Workers, width: Word, words: Words) -> None:
 
 @njit(inline="always")
 def _unpack(word: np.uint64, width: Word, bin: np.uint64) -> np.uint64:
-    """The worker of a bin, of the word that has it: the one at (bin << width) >> 6."""
+    """The worker of a bin, given the word that holds it: the one at (bin << width) >> 6."""
     return (word >> ((bin << width) & _63)) & ((_1 << (_1 << width)) - _1)
 
 
 @kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
 def route_hashed(keys: Words, shift: Word, owners: Words, width: Word, to: Workers) -> None:
-    """The owner of each row: who has the bin of its key. Block by block: hashes alone the processor makes several at
-    a time of, which it cannot where it looks something up for each."""
+    """The owner of each row: the worker that has the bin of its key. Goes block by block: the processor computes
+    several hashes at a time, as long as it looks nothing up between them."""
     bins = np.empty(_BLOCK, np.uint64)
     for start in range(0, keys.size, _BLOCK):
         count = min(keys.size - start, _BLOCK)
@@ -147,10 +147,10 @@ def route_apart(
     peers: Word,
     to: Workers,
 ) -> None:
-    """The same; a key in `slots` has for its owner `peers` and the one that is named there.
+    """The same; the owner of a key in `slots` is `peers` plus the worker that `owners` names for its slot.
 
-    Whether a key is in the table is what nobody can predict where the heaviest are: the first slot, which mostly tells,
-    is looked at without a branch.
+    The processor cannot predict whether a key is in the table if the heaviest keys are. So the first slot, which mostly
+    decides, is looked at without a branch.
     """
     mask = np.uint64(slots.size - 1)
     for i in range(keys.size):

@@ -11,7 +11,7 @@ from dataflow.columns.column import Array, DType, Integers, Words
 from dataflow.columns.zones import plain, with_zone, zone_of
 from dataflow.time.durations import NANOSECONDS
 
-_WHOLE = np.int64(np.iinfo(np.int64).min)  # the number that stands for not-a-time
+_NOT_A_TIME = np.int64(np.iinfo(np.int64).min)  # the number that numpy keeps for it
 
 
 def length_of(kind: DType) -> int | None:
@@ -58,7 +58,7 @@ def counts(array: Array, unit: str, what: str) -> Integers:
     """Moments (since 1970, UTC) or time spans as whole numbers of a unit. ValueError where that is impossible."""
     kind = np.dtype(f"{array.dtype.kind}8[{unit}]")
     numbers = np.ascontiguousarray(plain(to_kind(array, kind, what))).view(np.int64)
-    if numbers.size and numbers.min() == _WHOLE:
+    if numbers.size and numbers.min() == _NOT_A_TIME:
         raise ValueError(f"{what} has values that are not a time (NaT), and no number stands for these: leave them out")
     return numbers
 
@@ -66,7 +66,7 @@ def counts(array: Array, unit: str, what: str) -> Integers:
 def words(array: Array) -> Words:
     """A word for each value, equal for equal values whatever their unit: nanoseconds, modulo 2^64.
 
-    It is for choosing a place only, since what is centuries apart may have the same.
+    It serves to choose a worker only: moments that are centuries apart may have the same word.
     """
     numbers = np.ascontiguousarray(plain(array)).astype(array.dtype.newbyteorder("="), copy=False).view(np.uint64)
     length = length_of(array.dtype)

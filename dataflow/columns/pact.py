@@ -62,7 +62,7 @@ def key_words(column: Column) -> Words:
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
             plain = np.ascontiguousarray(column + 0.0, np.float64)  # + 0.0: one zero
-            plain[np.isnan(plain)] = np.nan  # and of the many that there are one that is not a number
+            plain[np.isnan(plain)] = np.nan  # one bit pattern for all that are not a number
             return plain.view(np.uint64)
         if column.dtype.kind == "c":
             raise TypeError("complex numbers cannot be keys: use their parts, as two columns")

@@ -45,7 +45,7 @@ def _kind(word: Type) -> Signature:
 def scatter(to: Owner, firsts: Integers, column: Array, out: Array) -> None:
     """Copies each row to the next place of its owner, whose first one is in `firsts`.
 
-    Two owners have their places in registers: where they are in memory each row waits for the one before it.
+    The next places of two owners are kept in registers: if they were in memory, each row would wait for the one before.
     """
     if firsts.size == 2:
         zero, one = np.uint64(firsts[0]), np.uint64(firsts[1])

@@ -1,7 +1,7 @@
 """The interface between a worker and the way to its peers, and its implementations.
 
 `InProcess` joins workers of one trio loop. `Linked` joins workers of different processes, by one link to each: over
-the socket pairs of processes on one host (`dataflow.launch.processes`) or over TCP (`dataflow.launch.mesh`). One
+the socket pairs of processes on one host (`dataflow.launch.child`) or over TCP (`dataflow.launch.mesh`). One
 conformance suite runs on all.
 """
 

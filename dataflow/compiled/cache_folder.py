@@ -4,9 +4,9 @@ In `$XDG_CACHE_HOME/megaphone-dataflow/compiled`, or under `~/.cache`; where tha
 without a home), in a folder of this user's own under the temporary directory; and if that cannot be either, nowhere.
 
 Whoever can put a file there can run code as us, for what is kept is unpickled. So the folder must belong to this user,
-and nobody else may write to it. Its owner is asked of the open folder, and files are opened relative to that: if
-somebody can write to a folder above and puts another in its place, that is another's folder, or it is not the open one.
-So the folders above need not be trusted.
+and nobody else may write to it. We check the owner of the open folder, and open files relative to it. Somebody who can
+write to a folder above may put another folder in its place; but that belongs to somebody else, or it is not the one
+that we have opened. So the folders above need not be trusted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CacheFolder:
 
 @contextmanager
 def open_cache_folder() -> Iterator[CacheFolder | None]:
-    """The folder for compiled code, made if need be; None if there is none, which is said once."""
+    """The folder for compiled code, made if need be; None if there is none, of which users are told once."""
     place = _find()
     try:
         yield place

@@ -2,7 +2,7 @@
 
 The checksum is of the content and of the key under which it was written (all that the code depends on; its digest is
 the file's name), so what was cut short, has rotted or stands under a wrong name is noticed. It is no protection against
-others: `place` is.
+others: `cache_folder` is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataflow.compiled.cache_folder import CacheFolder, Untrusted, check_owner
 _MAGIC = b"megaphone-dataflow compiled code 1\n"
 _DIGEST = hashlib.sha256().digest_size
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # not to hang if it is a FIFO
-_PATIENCE = 60.0  # seconds to wait for somebody who compiles the same: who is stopped meanwhile must not stop everybody
+_PATIENCE = 60.0  # seconds to wait for a process that compiles the same: if that is stopped, the others go on
 _PAUSE = 0.02
 
 
@@ -83,9 +83,10 @@ class Entry:
 
     @contextmanager
     def locked(self, place: CacheFolder) -> Iterator[None]:
-        """Alone among all processes that want this; the lock of a process that is killed is free.
+        """Keeps other processes from compiling the same meanwhile. If a process is killed, its lock is free.
 
-        Without it if the file system has no locks, or after a while: then several do the same work.
+        Goes on without a lock if the file system has none, or if it is not free after a while: then several processes
+        do the same work.
         """
         name = f"{self.name}.lock"
         fd = _lock(place, name)

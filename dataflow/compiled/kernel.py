@@ -65,7 +65,7 @@ def keep(dispatcher: Function, depends_on: str, fold: str | None = None) -> None
     compile_now = dispatcher.compile
 
     def compile_once(signature: Signatures) -> Implementation:
-        """Compiles, unless it is on disk or another process is at it: then when that is done, it is."""
+        """Compiles, unless the code is on disk. If another process is compiling it, waits until that is done."""
         with global_compiler_lock:  # first: who waits for another process must not hold what a thread here needs
             if cache.knows(signature) or cache.find(signature):
                 return compile_now(signature)
@@ -158,10 +158,10 @@ class Kept(_Cache):
                 teller.warn("full", why)
 
     def enable(self) -> None:
-        """It always is."""
+        """Nothing to do: it is always on."""
 
     def disable(self) -> None:
-        """numba asks for it nowhere."""
+        """Nothing to do: numba never asks for it."""
 
     def flush(self) -> None:
         """`recompile` begins with it: what is on disk may stay, since it says what it depends on."""

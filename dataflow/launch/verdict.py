@@ -60,7 +60,7 @@ Event: TypeAlias = Returned | Failed | Exited | Lost | Silent
 
 
 class Verdict:
-    """Gathers events. `error` is the verdict, once there is one; `lost_since` says since when one is due."""
+    """Gathers events. `error` is the verdict, once there is one."""
 
     def __init__(self, workers: range) -> None:
         self._workers = workers

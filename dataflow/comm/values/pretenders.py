@@ -1,8 +1,8 @@
 """Values that msgpack takes for something else without asking: a bytearray or memoryview for bytes, an extension of
 msgpack's own for one of ours.
 
-They are looked for in what was packed already, since only then it is known to have an end; a pass over the types
-of all values, in C. Where there are any (hardly ever) each is put into a `Revealed`, which msgpack asks about.
+We look for them after the value was packed, since only then is it known to be finite. The search is a pass over the
+types of all values, in C. If it finds any (hardly ever), each is put into a `Revealed`, which msgpack asks about.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Revealed:
 
 
 def hides(values: Collection[object]) -> bool:
-    """Whether there is such a value among these, or in lists and dictionaries in them. They must have an end."""
+    """Whether there is such a value among these, or in lists and dictionaries in them. They must be finite."""
     level = values
     while not (kinds := set(map(type, level))).isdisjoint(SUSPECTS):
         if not kinds.isdisjoint(_PRETENDERS):
