@@ -46,12 +46,12 @@ class CacheFolder:
 @contextmanager
 def open_cache_folder() -> Iterator[CacheFolder | None]:
     """The folder for compiled code, made if need be; None if there is none, of which users are told once."""
-    place = _find()
+    folder = _find()
     try:
-        yield place
+        yield folder
     finally:
-        if place is not None:
-            os.close(place.fd)
+        if folder is not None:
+            os.close(folder.fd)
 
 
 def check_owner(status: os.stat_result, name: str | Path) -> None:

@@ -69,10 +69,10 @@ def keep(dispatcher: Function, depends_on: str, fold: str | None = None) -> None
         with global_compiler_lock:  # first: who waits for another process must not hold what a thread here needs
             if cache.knows(signature) or cache.find(signature):
                 return compile_now(signature)
-            with open_cache_folder() as place, teller.compiling(fold, None if place is None else place.short):
-                if place is None:
+            with open_cache_folder() as folder, teller.compiling(fold, None if folder is None else folder.short):
+                if folder is None:
                     return compile_now(signature)
-                with cache.entry(signature).locked(place):
+                with cache.entry(signature).locked(folder):
                     return compile_now(signature)
 
     dispatcher.compile = compile_once
@@ -92,8 +92,8 @@ class Kept(_Cache):
 
     @property
     def cache_path(self) -> str | None:
-        with open_cache_folder() as place:
-            return None if place is None else str(place.path)
+        with open_cache_folder() as folder:
+            return None if folder is None else str(folder.path)
 
     def knows(self, signature: Signatures) -> bool:
         """Whether the dispatcher has that already, or will refuse it."""
@@ -119,14 +119,14 @@ class Kept(_Cache):
 
     def _read(self, signature: Signatures) -> Compiled | None:
         entry = self.entry(signature)
-        with open_cache_folder() as place:
-            if place is None:
+        with open_cache_folder() as folder:
+            if folder is None:
                 return None
             try:
-                content = entry.read(place)
+                content = entry.read(folder)
                 return None if content is None else self._rebuild(signature, content)
             except (Damaged, Untrusted) as error:
-                entry.discard(place)
+                entry.discard(folder)
                 said = f"{error}: it is discarded, and {self._label} compiled again"
                 teller.warn("damaged", said, for_all=False)
                 return None
@@ -148,13 +148,13 @@ class Kept(_Cache):
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return  # it holds addresses of this process
         content = dumps(data._reduce())
-        with open_cache_folder() as place:
-            if place is None:
+        with open_cache_folder() as folder:
+            if folder is None:
                 return
             try:
-                self.entry(sig).write(place, content)
+                self.entry(sig).write(folder, content)
             except OSError as error:
-                why = f"compiled code cannot be kept in {place.path} ({error.strerror}): the next run compiles it again"
+                why = f"compiled code cannot be kept in {folder.path} ({error.strerror}): the next run compiles it again"
                 teller.warn("full", why)
 
     def enable(self) -> None:
