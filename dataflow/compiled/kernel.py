@@ -154,7 +154,9 @@ class Kept(_Cache):
             try:
                 self.entry(sig).write(folder, content)
             except OSError as error:
-                why = f"compiled code cannot be kept in {folder.path} ({error.strerror}): the next run compiles it again"
+                why = (
+                    f"compiled code cannot be kept in {folder.path} ({error.strerror}): the next run compiles it again"
+                )
                 teller.warn("full", why)
 
     def enable(self) -> None:
