@@ -15,11 +15,12 @@ from math import inf
 import trio
 
 from dataflow.build.scope import Scope
+from dataflow.comm.backlog import Backlog
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.held import Held
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Finished,
@@ -27,7 +28,6 @@ from dataflow.comm.messages import (
     Message,
     Pressure,
     Progress,
-    Returned,
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
@@ -67,7 +67,7 @@ class Pump:
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt = Held(limit)  # messages for dataflows that main has not built yet
+        self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
@@ -315,7 +315,7 @@ class Pump:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
             if not message.on:
                 self.make_room()
-        elif isinstance(message, Goodbye | Returned):
+        elif isinstance(message, Goodbye | BlocksReturned):
             raise ProtocolError(f"worker {message.sender} sent {message!r}, which concerns its link alone")
         else:
             self._deliver_to_dataflow(message)
