@@ -4,7 +4,7 @@
         with worker.dataflow() as scope:
             numbers, stream = scope.input()
             probe = stream.exchange(lambda n: n).probe()
-        schedule = harness.Schedule(rate=100_000, duration=10, workers=worker.peers)
+        schedule = harness.LoadSchedule(rate=100_000, duration=10, workers=worker.peers)
         send = lambda epoch, low, high: numbers.send(range(low, high))
         return await harness.drive(worker, schedule, send, probe, inputs=[numbers])
 
@@ -26,11 +26,11 @@ from megaphone.harness.episodes import Episode, Episodes
 from megaphone.harness.histogram import Histogram
 from megaphone.harness.live import Live, Snapshot
 from megaphone.harness.openloop import OpenLoop, drive
-from megaphone.harness.outcome import Migration, Outcome
+from megaphone.harness.outcome import MeasuredMigration, Outcome
 from megaphone.harness.provenance import Provenance, write_document
 from megaphone.harness.recording import Recording
 from megaphone.harness.report import figures_of, write_report
-from megaphone.harness.schedule import Schedule
+from megaphone.harness.schedule import LoadSchedule
 from megaphone.harness.timeline import Timeline
 
 __all__ = [
@@ -38,12 +38,12 @@ __all__ = [
     "Episodes",
     "Histogram",
     "Live",
-    "Migration",
+    "LoadSchedule",
+    "MeasuredMigration",
     "OpenLoop",
     "Outcome",
     "Provenance",
     "Recording",
-    "Schedule",
     "Snapshot",
     "Timeline",
     "drive",

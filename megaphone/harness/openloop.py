@@ -23,7 +23,7 @@ from megaphone.harness.memory import resident
 from megaphone.harness.pace import Pace
 from megaphone.harness.recent import Recent
 from megaphone.harness.recording import Recording
-from megaphone.harness.schedule import SECOND, Schedule
+from megaphone.harness.schedule import SECOND, LoadSchedule
 from megaphone.harness.startline import agree_on_start
 
 Send = Callable[[int, int, int], object]
@@ -61,7 +61,7 @@ class OpenLoop:
     def __init__(
         self,
         worker: Worker,
-        schedule: Schedule,
+        schedule: LoadSchedule,
         send: Send,
         probe: Probe,
         *,
@@ -78,7 +78,7 @@ class OpenLoop:
         if schedule.workers != worker.peers:
             raise ValueError(
                 f"a schedule for {schedule.workers} workers, and there are {worker.peers}: "
-                "write Schedule(..., workers=worker.peers)"
+                "write LoadSchedule(..., workers=worker.peers)"
             )
         if type(outstanding) is not int or outstanding < 1:
             raise ValueError(f"outstanding must be a positive number of epochs, not {outstanding!r}")
@@ -271,6 +271,6 @@ class OpenLoop:
         )
 
 
-async def drive(worker: Worker, schedule: Schedule, send: Send, probe: Probe, **options: Any) -> Recording:
+async def drive(worker: Worker, schedule: LoadSchedule, send: Send, probe: Probe, **options: Any) -> Recording:
     """Runs an open-loop load on this worker: `await OpenLoop(worker, schedule, send, probe, ...).run()`."""
     return await OpenLoop(worker, schedule, send, probe, **options).run()

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 
-class Progress:
+class ProgressBar:
     """Counts towards a total, and shows it at most so often that nobody is bothered and nothing is slowed down.
 
     In a ``with`` block it ends with a line that says how long it took; `finish` takes the bar away and says nothing.

@@ -7,14 +7,14 @@ from typing import Any, TypedDict
 import numpy as np
 
 from megaphone.harness.episodes import Episode
-from megaphone.harness.schedule import Ints, Schedule
+from megaphone.harness.schedule import Ints, LoadSchedule
 
 
 class Recording(TypedDict):
     """One worker's run. All times are nanoseconds since the start; `dataflow.execute` can return it from a worker."""
 
     worker: int
-    schedule: dict[str, Any]  # `Schedule.to_dict`
+    schedule: dict[str, Any]  # `LoadSchedule.to_dict`
     through: list[int]  # entry i: from at[i] on, the epochs before through[i] were known to be complete
     at: list[int]
     sent: int  # epochs
@@ -27,7 +27,7 @@ class Recording(TypedDict):
 
 def completions(recording: Recording) -> tuple[Ints, int]:
     """(when each epoch was complete, how many were). Those that never were are charged up to when it was given up."""
-    schedule = Schedule.from_dict(recording["schedule"])
+    schedule = LoadSchedule.from_dict(recording["schedule"])
     through, at = np.asarray(recording["through"], np.int64), np.asarray(recording["at"], np.int64)
     complete = int(through[-1]) if len(through) else 0
     done = at[np.searchsorted(through, np.arange(complete), side="right")]

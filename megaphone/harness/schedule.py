@@ -21,13 +21,13 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class LoadSchedule:
     """A fixed rate for a fixed time, in epochs, for some workers. Every question costs O(1), or O(1) for each epoch.
 
     `rate` is in records per second of all workers together (exact to a thousandth); `duration` and `epoch` are in
     seconds. Epoch e has the dataflow's times from `first + e * ticks` to before `first + (e + 1) * ticks`.
 
-    >>> schedule = Schedule(rate=2500, duration=1, workers=2)
+    >>> schedule = LoadSchedule(rate=2500, duration=1, workers=2)
     >>> schedule.epochs, schedule.records
     (1000, 2500)
     >>> [schedule.count(epoch) for epoch in range(4)]
@@ -81,7 +81,7 @@ class Schedule:
         """How many epochs are due `elapsed` seconds after the start: those that have ended, and no more than there
         are.
 
-        >>> schedule = Schedule(rate=1000, duration=0.01)
+        >>> schedule = LoadSchedule(rate=1000, duration=0.01)
         >>> [schedule.due(seconds) for seconds in (-1.0, 0.0, 0.000999, 0.001, 5.0)]
         [0, 0, 0, 1, 10]
         """
@@ -147,7 +147,7 @@ class Schedule:
     def due_ns(self, record: int) -> int:
         """When a record is due, in nanoseconds since the start, rounded down.
 
-        >>> [Schedule(rate=7, duration=10).due_ns(n) for n in (1, 2, 3, 49, 50)]
+        >>> [LoadSchedule(rate=7, duration=10).due_ns(n) for n in (1, 2, 3, 49, 50)]
         [142857142, 285714285, 428571428, 7000000000, 7142857142]
         """
         return record * self._epochs * self.epoch_ns // self._records
@@ -174,6 +174,6 @@ class Schedule:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Schedule:
+    def from_dict(cls, plain: dict[str, Any]) -> LoadSchedule:
         """The schedule that `to_dict` described."""
         return cls(**plain)

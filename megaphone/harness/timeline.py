@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from megaphone.harness.histogram import Histogram
-from megaphone.harness.schedule import SECOND, Schedule
+from megaphone.harness.schedule import SECOND, LoadSchedule
 
 QUANTILES = (0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1)
 
@@ -30,7 +30,7 @@ class Timeline:
         """The histogram of a window."""
         return self.windows.setdefault(window, Histogram(self.bits))
 
-    def ranges(self, schedule: Schedule) -> list[tuple[int, int, Histogram]]:
+    def ranges(self, schedule: LoadSchedule) -> list[tuple[int, int, Histogram]]:
         """For each window its epochs, from one to before another, and its histogram: for `lateness.tally`."""
         epochs, rest = divmod(self.window_ns, schedule.epoch_ns)
         if rest or not epochs:

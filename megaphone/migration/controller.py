@@ -21,7 +21,7 @@ from megaphone.migration.strategies import Strategy, all_at_once
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MigrationProgress:
     """How far a migration has come."""
 
     steps_done: int
@@ -60,7 +60,7 @@ class Controller:
         self._pins: Pins | None = None  # single keys that move before the first step
         self._moving: list[Move] = []  # the step that is not complete
         self._under_way: Time | None = None  # its time
-        self._progress = Progress(0, 0, 0, 0)
+        self._progress = MigrationProgress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
         self._settled: Time | None = None
 
@@ -108,7 +108,7 @@ class Controller:
         return self._settled
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> MigrationProgress:
         """How far the last migration has come."""
         return self._progress
 
@@ -135,7 +135,7 @@ class Controller:
         self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap
-        self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
 
     def _usable(self, strategy: Any) -> Strategy:
         if strategy is None:

@@ -25,7 +25,7 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
-from megaphone.host.host import S
+from megaphone.host.s import S
 from megaphone.keys.keyspace import KeySpace, WordKeys, WordOverrides
 from megaphone.keys.pinning import PinningStore, mark
 from megaphone.load.heavy import HeavyKeys

@@ -13,7 +13,7 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.assembly import Assembly, Migratable, assemble
 from megaphone.control.configuration import Table
-from megaphone.host.host import S
+from megaphone.host.s import S
 from megaphone.keys.hashing import bin_of, shift_of
 from megaphone.keys.keyspace import AnyKeys, AnyOverrides, NoKeys
 from megaphone.load.tally import HeavyRows
