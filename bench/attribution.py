@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
-# Functions of F in `megaphone.router.columns`, where S is, too.
+# Functions of F in `megaphone.router.columns`.
 _OF_F = (
     "route", "give", "_select", "_divide", "_owners", "has_room", "add", "taken", "departures", "_departing", "_message"
 )  # fmt: skip

@@ -33,7 +33,7 @@ from megaphone.operators import binary, dense, state_machine, unary
 
 if TYPE_CHECKING:
     from dataflow.state.folds.fold import fold
-    from megaphone.router.columns import join
+    from megaphone.operators.columns import join
 
 
 def __getattr__(name: str) -> Any:
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
         return fold
     if name == "join":
-        from megaphone.router.columns import join
+        from megaphone.operators.columns import join
 
         return join
     raise AttributeError(f"module 'megaphone' has no attribute {name!r}")

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
+from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
+from megaphone.control.updates import Update
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
+from megaphone.values import Key, Record
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Out = TypeVar("Out", covariant=True, default=Any)  # what comes out of an operator
+else:
+    from typing import TypeVar
+
+    Out = TypeVar("Out", covariant=True)
 
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
 
@@ -26,19 +38,19 @@ class Handle:
         self,
         bins: int,
         peers: int,
-        keys: KeySpace,
-        configurations: Configurations,
+        keys: KeySpace[Any],
+        configurations: Configurations[Any],
         probe: Probe,
         statistics: Statistics,
         store: Store[Any],
-        control: Stream[Any],
+        control: Stream[Update],
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
         self.control = control  # where updates come from
         self.statistics = statistics
-        self.store = store  # what this worker holds
+        self.store = store  # what this worker holds, of rows or of columns
         self._configurations = configurations
         self._probe = probe
 
@@ -48,7 +60,7 @@ class Handle:
         return self._configurations.latest
 
     @property
-    def pinned(self) -> dict[Any, int]:
+    def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
@@ -58,10 +70,12 @@ class Handle:
         return self._probe.passed(time)
 
 
-class Migratable(Stream[Any]):
-    """The output of an operator that can be migrated."""
+class Migratable(Stream[Out]):
+    """The output of an operator that can be migrated, and the handle that a controller wants."""
 
-    handle: Handle
+    def __init__(self, stream: Stream[Out], handle: Handle) -> None:
+        super().__init__(stream.scope, stream.source)
+        self.handle = handle
 
 
 @dataclass(frozen=True)
@@ -69,14 +83,15 @@ class Assembly(Generic[B]):
     """What differs between rows and columns: the store of bins, and how F and S are made from what they share."""
 
     store: Store[B]
-    router: Callable[[Context, Shared[B], Sequence[int]], Router]
-    host: Callable[[Context, Shared[B]], Callable[[], None]]
-    keys: KeySpace  # what can be pinned
+    router: Callable[[Context, Shared[B], Sequence[int]], Router[B]]
+    host: Callable[[Context, Shared[B]], Step]
+    keys: KeySpace[Any]  # what can be pinned
+    reports: bool  # whether S tells statistics
 
 
 def assemble(
-    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly[B]
-) -> Migratable:
+    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, parts: Assembly[B]
+) -> Migratable[Record]:
     """Builds F and S."""
     scope = streams[0].scope
     if not scope.domain.total:
@@ -84,9 +99,9 @@ def assemble(
     peers = scope.dataflow.worker.peers
     probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
-    routers: list[Router] = []
+    routers: list[Router[B]] = []
 
-    def make_router(context: Context) -> Callable[[], None]:
+    def make_router(context: Context) -> Step:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
@@ -99,7 +114,7 @@ def assemble(
     host.add_output()
     host.add_output()
 
-    def make_host(context: Context) -> Callable[[], None]:
+    def make_host(context: Context) -> Step:
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router
@@ -107,19 +122,16 @@ def assemble(
 
     out, reports = host.build(make_host, frontier=True)
     statistics = Statistics(bins)
+    statistics.kept = parts.reports
     collect(reports, statistics, name)
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
-    result = Migratable(scope, out.source)
-    result.handle = Handle(
-        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store,
-        control,
-    )  # fmt: skip
-    return result
+    handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
+    return Migratable(out, handle)
 
 
 def _router(
-    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, keys: KeySpace
+    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, keys: KeySpace[Any]
 ) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")

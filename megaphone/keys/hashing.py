@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dataflow.lowlevel import stable_hash
+from megaphone.values import Key
 
 _MASK = (1 << 64) - 1
 
@@ -17,7 +16,7 @@ def mix(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def bin_of(key: Any, shift: int) -> int:
+def bin_of(key: Key, shift: int) -> int:
     """The bin of a key, where there are 2^(64 - shift) bins.
 
     >>> {bin_of(key, 62) for key in range(20)} == {0, 1, 2, 3}

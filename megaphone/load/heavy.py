@@ -69,4 +69,3 @@ class HeavyKeys:
         self._sketch.clear()
         keys, estimates, errors = (column[:REPORTED] for column in (found.keys, found.estimates, found.errors))
         return keys.view(np.int64), estimates.astype(np.int64), errors.astype(np.int64)
-

@@ -11,9 +11,9 @@ rows).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,17 @@ from numpy.typing import NDArray
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort
 from dataflow.time.durations import Duration, is_duration, seconds
 from megaphone.control.configuration import Table
+from megaphone.values import Key
 
-Numbers = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int64]
+Heaviest: TypeAlias = tuple[Sequence[Key] | Numbers, Numbers, Numbers]
+"""Heavy keys, their records, and by how much these may be too many."""
+Counted: TypeAlias = tuple[NDArray[np.integer], Callable[[int, int], Numbers]]
+"""Records so far, by bin, and what tells the bytes of bins from one number up to another."""
+N = TypeVar("N", bound=np.integer)
 _AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
 UNKNOWN = -1  # the size of a bin of which nobody has told one
 
@@ -34,7 +40,7 @@ def _nothing() -> Numbers:
     return np.empty(0, np.int64)
 
 
-def _zeros(bins: int, kind: Any) -> Any:
+def _zeros(bins: int, kind: type[N]) -> NDArray[N]:
     """Zeros that are there: with 2^20 bins, memory that is touched for the first time costs more than all else in a
     report, and by then records wait."""
     array = np.empty(bins, kind)
@@ -54,7 +60,7 @@ class Load:
     nanoseconds: Numbers
     bytes: Numbers
     span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
-    keys: Any = field(default_factory=list)  # heavy ones, apart from their bins or in them: words, or a list for rows
+    keys: Sequence[Key] | Numbers = ()  # heavy ones, apart from their bins or in them: an array, or a list for rows
     key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
     key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
     until: int | None = None  # the dataflow's time that the interval ends with, if `span` is known
@@ -114,7 +120,7 @@ class Statistics:
         return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
 
 
-def _checked_interval(given: Any, name: str) -> float | None:
+def _checked_interval(given: float | Duration | None, name: str) -> float | None:
     """In seconds."""
     refused = ConstructionError(
         f"{name}: interval is {given!r}; it is a number of seconds from 0 on or a duration, or None for no reports"
@@ -141,8 +147,8 @@ class Reporter:
         output: OutputPort,
         bins: int,
         interval: float | Duration | None,
-        counter: Any,
-        heavy: Callable[[], tuple[Numbers, ...]] = tuple,
+        counter: Callable[[], Counted],
+        heavy: Callable[[], Heaviest | None] = lambda: None,
     ) -> None:
         length = _checked_interval(interval, context.name)
         self._heavy = heavy
@@ -161,7 +167,7 @@ class Reporter:
         self._spent = 0
         self._apart = 0
 
-    def saw(self, message: Any) -> None:
+    def saw(self, message: MessageCapability) -> None:
         """A message has come: its time is one to report at, if a report is due."""
         if (
             self._interval is not None
@@ -207,8 +213,7 @@ class Reporter:
         total = int(counts.sum(dtype=np.int64)) + self._apart
         each = self._spent / total if total else 0.0
         span, mine = self._span(time), (self._worker, self._numbered, now - self._began)
-        told: tuple[Any, ...] = self._heavy()
-        keys, key_records, key_errors = told or ([], _nothing(), _nothing())
+        keys, key_records, key_errors = self._heavy() or ([], _nothing(), _nothing())
         apart, self._apart, self._spent, self._began = self._apart, 0, 0, now
         self._numbered += 1
         elsewhere = 0
@@ -232,7 +237,7 @@ class Reporter:
         return span
 
 
-def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:
+def collect(stream: Stream[Load], statistics: Statistics, name: str) -> None:
     """Brings every worker's reports to every worker."""
 
     def step(input: InputPort, output: OutputPort) -> None:
@@ -261,5 +266,5 @@ def _joined(arrays: list[Numbers]) -> Numbers:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
-def _spread(history: list[Load], of: Any) -> Numbers:
+def _spread(history: list[Load], of: Callable[[Load], int]) -> Numbers:
     return _joined([np.full(len(load.bins), of(load), np.int64) for load in history])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 from dataflow import InputHandle, Stream
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
-from megaphone.control.updates import Assign, ControlError, Move, Moves, check_update
-from megaphone.keys.pins import HOME, Pins, check_pins
-from megaphone.load.statistics import Statistics
+from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
+from megaphone.keys.pins import HOME, Keys, Pins, check_pins
+from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
 from megaphone.migration.strategies import Strategy, all_at_once
+from megaphone.values import Key, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Controller:
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle, stream: Stream[Any] | Group, lead: int = 0) -> None:
+    def __init__(self, control: InputHandle[Update], stream: Stream[Record] | Group, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
         if not isinstance(stream, Migratable | Group):
@@ -70,7 +70,7 @@ class Controller:
         return tuple(self._operator.configuration.tolist())
 
     @property
-    def pinned(self) -> dict[Any, int]:
+    def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         return self._operator.pinned
 
@@ -84,7 +84,7 @@ class Controller:
         """Whether single keys of the operator can live apart from their bins."""
         return self._operator.keys.pinnable
 
-    def bins_of(self, keys: Any) -> Any:
+    def bins_of(self, keys: Keys) -> Numbers:
         """The bin of each key, of operators whose keys can be pinned."""
         return self._operator.keys.bins_of(self._operator.keys.check(keys))
 
@@ -114,9 +114,9 @@ class Controller:
 
     def migrate(
         self,
-        to: Sequence[int] | NDArray[np.integer[Any]],
+        to: Sequence[int] | NDArray[np.integer],
         strategy: Strategy | None = None,
-        pins: Mapping[Any, int | None] | None = None,
+        pins: Mapping[Key, int | None] | None = None,
     ) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
 
@@ -137,7 +137,7 @@ class Controller:
         self._idle_since = self._strategy.gap
         self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
 
-    def _usable(self, strategy: Any) -> Strategy:
+    def _usable(self, strategy: object) -> Strategy:
         if strategy is None:
             return all_at_once()
         if not isinstance(strategy, Strategy):
@@ -147,7 +147,7 @@ class Controller:
             raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
         return strategy
 
-    def _checked(self, pins: Mapping[Any, int | None]) -> Pins:
+    def _checked(self, pins: Mapping[Key, int | None]) -> Pins:
         workers = [HOME if worker is None else worker for worker in pins.values()]
         checked = check_pins(Pins([*pins], workers), self._operator.peers)
         return Pins(self._operator.keys.check(checked.keys), checked.workers)

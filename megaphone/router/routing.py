@@ -9,26 +9,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from sortedcontainers import SortedDict
 
+from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
-from megaphone.control.updates import check_update
+from megaphone.control.updates import Update, check_update
 from megaphone.keys.keyspace import KeySpace
 from megaphone.keys.pins import KeyMoves, Pins
 
 PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
+
+P_co = TypeVar("P_co", bound=Sized, covariant=True)  # a part
 
 
 class ControlPact(Broadcast):
@@ -37,25 +40,26 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, keys: KeySpace) -> None:
+    def __init__(self, bins: int, peers: int, keys: KeySpace[Any]) -> None:
         self._bins = bins
         self._peers = peers
         self._keys = keys
 
-    def split(self, batch: Any, peers: int) -> Sequence[Any]:
-        return super().split([self._checked(update) for update in batch], peers)
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        return super().split([self.checked(update) for update in batch], peers)
 
-    def _checked(self, update: Any) -> Any:
+    def checked(self, update: object) -> Update:
+        """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
         checked = check_update(update, self._bins, self._peers)
         return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
 
 
-class Parts:
+class Parts(Generic[P_co]):
     """A batch that has been split already: one part per worker, of rows or of columns."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Sequence[Any]) -> None:
+    def __init__(self, parts: Sequence[P_co]) -> None:
         self.parts = parts
 
     def __len__(self) -> int:
@@ -68,7 +72,7 @@ class Routed(Pact):
     name = "routed"
     validates = True  # parts must be taken apart, even for one worker
 
-    def split(self, batch: Parts, peers: int) -> Sequence[Any]:
+    def split(self, batch: Parts[Sized], peers: int) -> Sequence[Batch]:
         return batch.parts
 
 
@@ -90,7 +94,7 @@ class Shared(Generic[B]):
     activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
 
 
-def _message(packed: Sequence[Sequence[Words]]) -> Parts:
+def _message(packed: Sequence[Sequence[Words]]) -> Parts[Sized]:
     """Packed pieces, by destination, as a message to each."""
     return Parts([_as_batch(join(pieces)) if pieces else () for pieces in packed])
 
@@ -99,11 +103,11 @@ def _as_batch(words: Words) -> Columns:
     return Columns.trusted({"words": words}, len(words))
 
 
-class Router(ABC):
+class Router(ABC, Generic[B]):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
     def __init__(
-        self, context: Context, shared: Shared[Any], initial: Sequence[int], ports: int, keys: KeySpace
+        self, context: Context, shared: Shared[B], initial: Sequence[int], ports: int, keys: KeySpace[Any]
     ) -> None:
         self._context = context
         self._shared = shared
@@ -111,12 +115,12 @@ class Router(ABC):
         self._control: InputPort = context.inputs[ports]
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
-        self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations = Configurations(initial, keys)
+        self._sending: Iterator[tuple[Parts[Sized], int]] | None = None  # what is left of the migration that has begun
+        self._configurations: Configurations[Any] = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         # Kept back, by time: (capability, input, batch)
-        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Any]]] = SortedDict()
+        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Batch]]] = SortedDict()
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -171,7 +175,7 @@ class Router(ABC):
                 return False
         return False
 
-    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
+    def departures(self, migration: Migration) -> Iterator[tuple[Parts[Sized], int]]:
         """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
         packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
         size = 0
@@ -202,7 +206,7 @@ class Router(ABC):
                 yield int(moves.destinations[i]), piece
 
     @abstractmethod
-    def route(self, time: Time, port: int, batch: Any) -> Parts:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts[B]:
         """The parts of a batch, by the configuration at its time."""
 
     def _route_certain_records(self) -> None:
@@ -221,14 +225,14 @@ class Router(ABC):
         for port in range(len(self._data)):
             self.give_rest(port)
 
-    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
+    def give(self, capability: Capability | MessageCapability, time: Time, port: int, batch: Batch) -> None:
         """Sends a batch on its way, at once or with the rest."""
         self._records[port].give(capability, self.route(time, port, batch))
 
-    def give_rest(self, port: int) -> None:  # noqa: B027  # most have no rest
+    def give_rest(self, port: int) -> None:  # most have no rest
         """Sends what `give` has not sent yet. For routers that put batches together."""
 
-    def _keep_back(self, message: Any, port: int, batch: Any) -> None:
+    def _keep_back(self, message: MessageCapability, port: int, batch: Batch) -> None:
         kept = self._uncertain.setdefault(message.time, [])
         kept.append((message.retain(self._records[port].number), port, batch))
 
@@ -245,6 +249,6 @@ class Router(ABC):
             self._configurations.retire(is_past)
 
     @property
-    def configurations(self) -> Configurations:
+    def configurations(self) -> Configurations[Any]:
         """The history that is still needed."""
         return self._configurations
