@@ -10,10 +10,12 @@ from dataflow import Probe, Stream
 from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.state.durable import DurableStore
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
 from megaphone.control.updates import Update
+from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
@@ -68,6 +70,44 @@ class Handle:
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, the migration at that time included."""
         return self._probe.passed(time)
+
+
+class ControlDoor:
+    """Updates from outside the program (`dataflow.build.hooks.Control`): onto the operator's control stream.
+
+    Operators that share a control stream share its updates, as ever.
+    """
+
+    def __init__(self, name: str, control: Stream[Update], pact: ControlPact) -> None:
+        self._name = name
+        self._control = control
+        self._pact = pact
+
+    def accept(self, update: object, at: Time) -> None:
+        """Sends an update, checked, at a time."""
+        checked = self._pact.checked(update)
+        feed = self._control.scope.dataflow.hooks.feeds.get(self._control.source)
+        if feed is None:
+            raise ControlError(
+                f"{self._name}: its control stream is not that of an input, so only the program itself can send on it"
+            )
+        feed.send([checked], at)
+
+
+class BinPlacement:
+    """Where an operator's bins are (`dataflow.build.hooks.Placement`)."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @property
+    def members(self) -> Sequence[int]:
+        """Every worker."""
+        return range(self._handle.peers)
+
+    def workers(self) -> Table:
+        """By bin, its worker, as far as that is final."""
+        return self._handle.configuration
 
 
 class Migratable(Stream[Out]):
@@ -127,6 +167,8 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
     handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
+    door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
+    scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
     return Migratable(out, handle)
 
 

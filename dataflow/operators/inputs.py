@@ -149,6 +149,7 @@ class UnorderedInput(_Entry, Generic[R]):
 def input(scope: Scope, name: str) -> tuple[InputHandle[Any], Stream[Any]]:
     """An input that main feeds: (handle, stream)."""
     handle: InputHandle[Any] = InputHandle(scope, name)
+    scope.dataflow.hooks.feeds[handle.stream.source] = handle
     return handle, handle.stream
 
 

@@ -121,6 +121,9 @@ class PinningStore(Store[Columns]):
     def has(self, bins: NDArray[np.integer]) -> NDArray[np.bool_]:
         return self.home.has(bins)
 
+    def describe(self) -> Mapping[str, str]:
+        return self.home.describe()
+
     @property
     def key_count(self) -> int:
         return self.home.key_count

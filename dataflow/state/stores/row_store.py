@@ -166,6 +166,9 @@ class RowStore(Store[Rows]):
     def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isin(bins, self.occupied())
 
+    def describe(self) -> dict[str, str]:
+        return {"store": "rows", "shards": str(self.bins)}
+
     @property
     def key_count(self) -> int:
         return self.held.key_count
