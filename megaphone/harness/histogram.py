@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from megaphone.harness.schedule import Ints
 
@@ -38,6 +39,16 @@ def edges_of(buckets: Ints, bits: int) -> tuple[Ints, Ints]:
     shift = np.maximum((buckets >> bits) - 1, 0)
     lower = (buckets - (shift << bits)) << shift
     return lower, lower + (np.int64(1) << shift)
+
+
+class PlainHistogram(TypedDict):
+    """A histogram as plain data: buckets in use and their counts."""
+
+    bits: int
+    least: int
+    greatest: int
+    buckets: list[int]
+    counts: list[int]
 
 
 class Histogram:
@@ -120,7 +131,7 @@ class Histogram:
         _, upper = edges_of(np.array([bucket]), self.bits)
         return min(int(upper[0]) - 1, self.greatest)
 
-    def ccdf(self) -> tuple[Ints, np.ndarray[Any, np.dtype[np.float64]]]:
+    def ccdf(self) -> tuple[Ints, NDArray[np.float64]]:
         """(values, fractions): of all values that fraction is greater. The last is the maximum, with 0."""
         used = np.flatnonzero(self._counts)
         _, upper = edges_of(used + self._first, self.bits)
@@ -128,7 +139,7 @@ class Histogram:
         above = (running[-1:] - running) / np.maximum(running[-1:], 1)
         return np.minimum(upper - 1, self.greatest), above
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainHistogram:
         """All of it as plain data: buckets in use and their counts."""
         used = np.flatnonzero(self._counts)
         return {
@@ -140,7 +151,7 @@ class Histogram:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Histogram:
+    def from_dict(cls, plain: PlainHistogram) -> Histogram:
         """The histogram that `to_dict` described."""
         histogram = cls(plain["bits"])
         buckets = np.asarray(plain["buckets"], np.int64)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, Required, TypedDict, Unpack
 
 import trio
 
 from dataflow.operators.probe import Probe
 from dataflow.run.signal import Signal
 from dataflow.run.worker import Worker
+from dataflow.time.order import Time
 from megaphone.harness.episodes import Episodes
 from megaphone.harness.live import Snapshot
 from megaphone.harness.machine import stolen
@@ -35,8 +36,22 @@ _ENOUGH = 1 << 18  # records that are sent at one time, in step; more would only
 class Input(Protocol):
     """What the driver advances: an `InputHandle`, a controller of migrations, or anything else with this method."""
 
-    def advance_to(self, time: Any, /) -> object:
+    def advance_to(self, time: Time, /) -> object:
         """Promises that nothing will come before `time`."""
+
+
+class LoopOptions(TypedDict, total=False):
+    """The options of `OpenLoop`, which says what they mean."""
+
+    inputs: Required[Sequence[Input]]
+    outstanding: int
+    grace: float | None
+    coalesce: bool
+    in_step: bool
+    episodes: Episodes | None
+    memory_every: float
+    watch: Callable[[Snapshot], object] | None
+    watch_every: float
 
 
 class OpenLoop:
@@ -264,13 +279,15 @@ class OpenLoop:
             at=self._at,
             sent=self.sent,
             gave_up=gave_up,
-            episodes=[[episode.name, episode.begin, episode.end] for episode in self.episodes.all],
+            episodes=[(episode.name, episode.begin, episode.end) for episode in self.episodes.all],
             memory_at=self._memory_at,
             memory=self._memory,
             stolen=stolen() - self._stolen,
         )
 
 
-async def drive(worker: Worker, schedule: LoadSchedule, send: Send, probe: Probe, **options: Any) -> Recording:
+async def drive(
+    worker: Worker, schedule: LoadSchedule, send: Send, probe: Probe, **options: Unpack[LoopOptions]
+) -> Recording:
     """Runs an open-loop load on this worker: `await OpenLoop(worker, schedule, send, probe, ...).run()`."""
     return await OpenLoop(worker, schedule, send, probe, **options).run()

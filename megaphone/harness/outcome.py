@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -142,7 +141,7 @@ class Outcome:
                 rows.append([name, took if phase == "during" else "", *_cells(getattr(migration, phase))])
         return rows
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """All of it for a JSON file. Latencies are in ms, times in seconds since the start, memory in bytes."""
         return {
             "schedule": self.schedule.to_dict(),
@@ -219,7 +218,7 @@ def _quantiles(histogram: Histogram) -> dict[str, float | None]:
     return {label(q): value / 1e6 if some else None for q, value in zip(SUMMARY, values, strict=True)}
 
 
-def _migration_entry(migration: MeasuredMigration) -> dict[str, Any]:
+def _migration_entry(migration: MeasuredMigration) -> dict[str, object]:
     episode = migration.episode
     return {
         "strategy": episode.name,

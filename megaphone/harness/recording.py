@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
 from megaphone.harness.episodes import Episode
-from megaphone.harness.schedule import Ints, LoadSchedule
+from megaphone.harness.schedule import Ints, LoadSchedule, PlainSchedule
 
 
 class Recording(TypedDict):
     """One worker's run. All times are nanoseconds since the start; `dataflow.execute` can return it from a worker."""
 
     worker: int
-    schedule: dict[str, Any]  # `LoadSchedule.to_dict`
+    schedule: PlainSchedule  # `LoadSchedule.to_dict`
     through: list[int]  # entry i: from at[i] on, the epochs before through[i] were known to be complete
     at: list[int]
     sent: int  # epochs
     gave_up: int | None  # when the patience was over and epochs were still missing
-    episodes: list[list[Any]]  # name, begin, end or None
+    episodes: list[tuple[str, int, int | None]]  # name, begin, end (None: it has not ended)
     memory_at: list[int]
     memory: list[int]  # bytes
     stolen: int  # `machine.stolen` of the run, which is the same on all workers of a host

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,17 @@ import numpy.typing as npt
 SECOND = 1_000_000_000  # nanoseconds
 
 Ints = npt.NDArray[np.int64]
+
+
+class PlainSchedule(TypedDict):
+    """A schedule as plain data: what it was made of."""
+
+    rate: float
+    duration: float
+    epoch: float
+    workers: int
+    first: int
+    ticks: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +151,13 @@ class LoadSchedule:
         low = begin + position * base + np.minimum(position, extra)
         return low, low + base + (position < extra)
 
-    def offset(self, record: Any, epoch: Any) -> Any:
+    @overload
+    def offset(self, record: int, epoch: int) -> int: ...
+
+    @overload
+    def offset(self, record: Ints, epoch: Ints | int) -> Ints: ...
+
+    def offset(self, record: Ints | int, epoch: Ints | int) -> Ints | int:
         """Nanoseconds from the start of an epoch to when one of its records is due, rounded down. Also for arrays."""
         return (record * self._epochs - epoch * self._records) * self.epoch_ns // self._records
 
@@ -152,7 +169,13 @@ class LoadSchedule:
         """
         return record * self._epochs * self.epoch_ns // self._records
 
-    def due_by(self, offset: Any, epoch: Any) -> Any:
+    @overload
+    def due_by(self, offset: int, epoch: int) -> int: ...
+
+    @overload
+    def due_by(self, offset: Ints, epoch: Ints | int) -> Ints: ...
+
+    def due_by(self, offset: Ints | int, epoch: Ints | int) -> Ints | int:
         """The first record that is due later than `offset` nanoseconds into an epoch. The inverse of `offset`.
 
         For offsets within the epoch, and -1; also for arrays.
@@ -161,7 +184,7 @@ class LoadSchedule:
 
     # As plain data
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainSchedule:
         """What the schedule was made of, as plain data."""
         rate = Fraction(self.rate).limit_denominator(1000)
         return {
@@ -174,6 +197,6 @@ class LoadSchedule:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> LoadSchedule:
+    def from_dict(cls, plain: PlainSchedule) -> LoadSchedule:
         """The schedule that `to_dict` described."""
         return cls(**plain)

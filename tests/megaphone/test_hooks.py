@@ -1,4 +1,4 @@
-"""Hooks: whoever knows an operator's name reaches its state, its control and its placement, and `explain` lists them."""
+"""Hooks: whoever knows an operator's name reaches its state, control and placement; `explain` lists them."""
 
 from __future__ import annotations
 
