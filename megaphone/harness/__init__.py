@@ -19,7 +19,8 @@ Where things are:
 - `lateness`: latencies of records from when epochs were complete. `histogram`, `timeline`: where they are counted.
 - `outcome`: all of a run, merged over workers: tables and the document.
 - `machine`, `revision`, `provenance`: what it was measured on; JSON files. `tables`: numbers for people.
-- `live`, `recent`: a view in the terminal while it runs. `plots/`, `report`: pictures, and a page of HTML.
+- `live`, `recent`: a view in the terminal while it runs. `progress`: a bar for what takes a while.
+- `plots`, `report`: pictures, and a page of HTML.
 """
 
 from megaphone.harness.episodes import Episode, Episodes
