@@ -165,7 +165,7 @@ def assemble(
     statistics.kept = parts.reports
     collect(reports, statistics, name)
     probe.append(out.probe())
-    scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
+    scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
     door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
     scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))

@@ -1,7 +1,7 @@
 """Logarithmic histograms: any number of values, in bounded memory, with a bounded relative error.
 
-Values below 2^bits have a bucket each; above, each power of two is cut into 2^bits buckets of one width. A bucket is so
-at most 2^-bits of its values wide. `bits=4` are the buckets of the paper's harness; 7 is good for two digits.
+Values below 2^bits have a bucket each; above, each power of two is cut into 2^bits buckets of one width. So the width
+of a bucket is at most 2^-bits of its values. `bits=4` gives the buckets of the paper's harness; 7 gives two digits.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Histogram:
         self._counts: Ints = np.zeros(0, np.int64)
 
     def record(self, values: Iterable[int] | Ints, weights: Ints | None = None) -> None:
-        """Counts each value, so many times as its weight says (once)."""
+        """Counts each value as often as its weight says: once, unless told otherwise."""
         values = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
         if weights is not None:
             values, weights = values[weights > 0], weights[weights > 0]
@@ -104,7 +104,7 @@ class Histogram:
         self._counts[first - self._first :][: len(counts)] += counts
 
     def merge(self, other: Histogram) -> None:
-        """Counts all that the other one has counted."""
+        """Adds everything that the other histogram has counted."""
         if other.bits != self.bits:
             raise ValueError(f"histograms of {self.bits} and {other.bits} bits cannot be merged")
         self.add(other._first, other._counts, other.least, other.greatest)
@@ -171,7 +171,7 @@ class Histogram:
 
 
 def _rank(q: float, total: int) -> int:
-    """Which value, counted from the least, has a fraction q at or below it. q is what it says: 0.07 is 7/100.
+    """Which value, counted from the least, has a fraction q at or below it. q is taken as it is written: 0.07 is 7/100.
 
     >>> _rank(0.07, 100), _rank(0.0, 100), _rank(1, 100)
     (7, 1, 100)

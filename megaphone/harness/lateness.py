@@ -1,8 +1,8 @@
-"""What a worker's records waited: from when each was due to when its epoch was complete.
+"""How long a worker's records waited: from when each was due to when its epoch was complete.
 
-All records of an epoch are complete at one instant, and were due at even distances. How many of them fall into a
-bucket of a histogram is so a matter of arithmetic on the bucket's edges, whatever their number: a million records an
-epoch cost no more than a hundred.
+All records of an epoch are complete at one instant, and were due at even distances. So the number
+of records in a bucket of a histogram follows from the bucket's edges by arithmetic: a million records an epoch cost no
+more than a hundred.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class OpenLoop:
     - `coalesce`: epochs that are late are sent at one time, the first one's. Cheaper for the dataflow, but then which
       records share a time depends on how late the run was.
     - `in_step`: epochs are sent when all that was sent before is complete, at one time, the first one's, and the same
-      ones on all workers, so that records of one epoch never come at different times. What a worker is late by, all
-      catch up with at once: a time costs a dataflow about as much for many records as for few.
+      ones on all workers, so that records of one epoch never come at different times. When one worker
+      is late, all of them catch up in one time, which costs a dataflow about as much for many records as for few.
     - `memory_every`: seconds between two looks at the memory of the process.
     - `watch`: is given a `Snapshot` every `watch_every` seconds, for a live view.
     """
@@ -123,9 +123,9 @@ class OpenLoop:
         self._stolen = 0  # before the run
 
     async def run(self) -> Recording:
-        """Runs the schedule to its end, or until it is given up; what this worker saw.
+        """Runs the schedule to its end, or until the grace is over; returns what this worker saw.
 
-        Begins when all workers are here and have completed all before the schedule's first time.
+        The run begins when all workers are here and have completed everything before the schedule's first time.
         """
         pace = Pace(self.worker) if self._in_step else None
         await self._begin()
@@ -246,7 +246,7 @@ class OpenLoop:
         self._memory_at.append(self._elapsed_ns())
         self._memory.append(resident())
 
-    # Telling
+    # Reporting
 
     async def _show(self) -> None:
         assert self._watch is not None

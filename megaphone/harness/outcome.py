@@ -23,8 +23,8 @@ PHASES = ("before", "during", "after")
 class MeasuredMigration:
     """An episode, and the latencies of the records around it.
 
-    During are those that were due before it ended and complete after it began; before, those complete by then since the
-    last episode (or the warm-up); after, those due later, until the next one.
+    `during`: records that were due before it ended and complete after it began. `before`: those that were complete by
+    then, since the last episode (or the warm-up). `after`: those that were due later, until the next episode.
     """
 
     episode: Episode
@@ -96,7 +96,7 @@ class Outcome:
 
     @property
     def sustained(self) -> bool:
-        """Whether everything was complete before the patience was over."""
+        """Whether everything was complete before the grace was over."""
         return self.gave_up is None
 
     @property

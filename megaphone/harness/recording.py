@@ -1,4 +1,4 @@
-"""What one worker brings home from a run: plain data, small, from which everything else is computed afterwards."""
+"""What one worker returns from a run: a little plain data, from which everything else is computed afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Recording(TypedDict):
     through: list[int]  # entry i: from at[i] on, the epochs before through[i] were known to be complete
     at: list[int]
     sent: int  # epochs
-    gave_up: int | None  # when the patience was over and epochs were still missing
+    gave_up: int | None  # when the grace was over, if epochs were still missing
     episodes: list[tuple[str, int, int | None]]  # name, begin, end (None: it has not ended)
     memory_at: list[int]
     memory: list[int]  # bytes
@@ -26,7 +26,7 @@ class Recording(TypedDict):
 
 
 def completions(recording: Recording) -> tuple[Ints, int]:
-    """(when each epoch was complete, how many were). Those that never were are charged up to when it was given up."""
+    """(when each epoch was complete, how many were). Epochs that never were are charged until the run was given up."""
     schedule = LoadSchedule.from_dict(recording["schedule"])
     through, at = np.asarray(recording["through"], np.int64), np.asarray(recording["at"], np.int64)
     complete = int(through[-1]) if len(through) else 0

@@ -3,7 +3,7 @@
 S has an input for the records of each input of F, and one for migrating state. It installs pieces of bins as they
 arrive; a bin is there when all of its pieces have. It applies the records of a time, those that arrived and those that
 were put off until then, once no input can deliver that time any more: that is `dataflow.state.host`, the same for rows
-and columns, and for operators that do not migrate. S adds what arrives, and what is counted.
+and columns, and for operators that do not migrate. S adds the state that arrives, and statistics.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class S(Generic[B]):
                 self._store.put(piece)
             self._host.hold_from(capability)
 
-    # What the host tells
+    # As the observer of the host
 
     def saw(self, message: MessageCapability) -> None:
         """A message of records is being taken."""

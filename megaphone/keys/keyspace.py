@@ -201,7 +201,7 @@ def as_list(keys: Keys) -> list[Key]:
 
 
 def as_objects(keys: Collection[Key]) -> Objects:
-    """An array of any values; tuples stay tuples."""
+    """An array of objects; tuples stay tuples."""
     array = np.empty(len(keys), object)
     for i, key in enumerate(keys):
         array[i] = key

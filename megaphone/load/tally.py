@@ -19,7 +19,7 @@ from megaphone.values import Key
 
 CAPACITY = 256  # keys that the summary keeps
 SAMPLE = 64  # records of a batch that it sees
-SHARE = 1 / 1024  # of a worker's records, for a key to be told
+SHARE = 1 / 1024  # of a worker's records, for a key to be reported
 
 
 class Tally:
@@ -58,7 +58,8 @@ class Tally:
 
 
 class HeavyRows:
-    """Watches batches of rows; `take` says which keys were heavy since it was last asked. A sample of large batches."""
+    """Watches batches of rows; `take` gives the keys that were heavy since it was last asked. It samples large
+    batches."""
 
     def __init__(self, keys: Sequence[KeyOf]) -> None:
         self._key_of = keys

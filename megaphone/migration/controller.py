@@ -35,8 +35,8 @@ class Controller:
     migration.
 
     `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
-    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told; with
-    a budget, a bin of which nobody has told a size yet goes alone.
+    sends the next one. Sizes of bins, for orders and budgets, are those that the operator last reported; with a
+    budget, a bin of unknown size goes alone.
 
     Several operators on one control stream are steered as one: make a `Group` of them.
 
@@ -90,7 +90,7 @@ class Controller:
 
     @property
     def statistics(self) -> Statistics:
-        """What was last heard of each bin, on whichever worker it is."""
+        """The last report of each bin, from whichever worker has it."""
         return self._operator.statistics
 
     @property
@@ -193,7 +193,7 @@ class Controller:
         self._under_way, self._moving = time, now
 
     def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
-        """By bin of a step, its bytes, or UNKNOWN; None if the operator is to tell none, or nobody asks for them."""
+        """By bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
         if not self.statistics.kept or self._strategy.limit is None:
             return None
         bins = np.array([move.bin for move in step])

@@ -51,12 +51,12 @@ class Group:
 
     @property
     def configuration(self) -> Table:
-        """Where each bin is, as far as that is final for the first of the operators: all of them hear the same."""
+        """Where each bin is, as far as that is final for the first operator: all of them get the same updates."""
         return self._handles[0].configuration
 
     @property
     def pinned(self) -> dict[Key, int]:
-        """Keys that live apart from their bins: none, of which a group knows."""
+        """Keys that live apart from their bins. A group has none."""
         return {}
 
     def passed(self, time: Time) -> bool:
@@ -93,10 +93,10 @@ class _KeysOfAGroup(NoKeys):
 
 
 class GroupStatistics(Statistics):
-    """What was last heard of each bin, in all operators together.
+    """The last reports of each bin, in all operators together.
 
-    A worker's report is that of all its operators: it is there when each has told one since the last. It has no heavy
-    keys, and the hull of the operators' intervals.
+    A worker's report adds up those of all its operators: it is complete when each of these has reported since the last
+    one. It has no heavy keys, and its interval spans those of the operators.
     """
 
     def __init__(self, members: Sequence[Statistics]) -> None:

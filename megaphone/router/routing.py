@@ -35,7 +35,7 @@ P_co = TypeVar("P_co", bound=Sized, covariant=True)  # a part
 
 
 class ControlPact(Broadcast):
-    """Every worker gets every update; one that makes no sense is refused where it is sent, and goes to nobody."""
+    """Every worker gets every update. An update that makes no sense is refused where it is sent, and goes to nobody."""
 
     name = "control"
     validates = True
@@ -77,7 +77,7 @@ class Routed(Pact):
 
 
 class RoutedState(Routed):
-    """The same, and F is told what has been taken."""
+    """The same, and receivers acknowledge what they have taken to F."""
 
     name = "routed state"
     acknowledged = True
@@ -90,8 +90,8 @@ class Shared(Generic[B]):
     store: Store[B]  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
-    state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
-    activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
+    state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
+    activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
 
 
 def _message(packed: Sequence[Sequence[Words]]) -> Parts[Sized]:
@@ -159,7 +159,7 @@ class Router(ABC, Generic[B]):
             capability.drop()
 
     def _send_pieces(self, capability: Capability) -> bool:
-        """Sends as much as should be on its way at once; whether that was all."""
+        """Sends as much as may be on its way at once; returns whether that was all."""
         assert self._sending is not None
         sent = 0
         while self._shared.on_its_way() < WINDOW:  # else F is activated when some has been taken
@@ -170,7 +170,7 @@ class Router(ABC, Generic[B]):
             self._state.give(capability, parts)
             self._shared.state_changed()
             sent += size
-            if sent >= PIECES:  # others get their turn, and the network: what is not sent is not copied yet either
+            if sent >= PIECES:  # others get their turn, and the network; the rest is copied when it is sent
                 self._context.activate()
                 return False
         return False
@@ -226,10 +226,10 @@ class Router(ABC, Generic[B]):
             self.give_rest(port)
 
     def give(self, capability: Capability | MessageCapability, time: Time, port: int, batch: Batch) -> None:
-        """Sends a batch on its way, at once or with the rest."""
+        """Sends a batch, at once or together with others in `give_rest`."""
         self._records[port].give(capability, self.route(time, port, batch))
 
-    def give_rest(self, port: int) -> None:  # most have no rest
+    def give_rest(self, port: int) -> None:  # most routers keep none back
         """Sends what `give` has not sent yet. For routers that put batches together."""
 
     def _keep_back(self, message: MessageCapability, port: int, batch: Batch) -> None:
