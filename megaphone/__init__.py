@@ -12,7 +12,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `load`: records, processing time and bytes by bin and interval, and heavy keys: what planners want to know.
 - `migration`: how a migration is cut into steps, the controller that feeds them to the control stream, and groups.
 - `harness`: open-loop measurements of latency, with migrations and without.
-- `errors`: what is refused. `values`: users' own values.
+- `errors`: what is refused.
 """
 
 from typing import TYPE_CHECKING

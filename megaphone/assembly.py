@@ -12,6 +12,7 @@ from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.state.durable import DurableStore
 from dataflow.state.store import B, Store
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
 from megaphone.control.updates import Update
@@ -19,7 +20,6 @@ from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
-from megaphone.values import Key, Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -136,7 +136,7 @@ def assemble(
     scope = streams[0].scope
     if not scope.domain.total:
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
-    peers = scope.dataflow.worker.peers
+    peers = scope.peers
     probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
@@ -179,7 +179,7 @@ def _router(
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers, keys))
+    last = builder.add_input(control, ControlPact(bins, streams[0].scope.peers, keys))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

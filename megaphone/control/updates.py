@@ -15,9 +15,9 @@ from typing import SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.state.values import Key
 from megaphone.errors import ControlError as ControlError
 from megaphone.keys.pins import Pin, Pins, Unpin, check_pins
-from megaphone.values import Key
 
 
 @dataclass(frozen=True, slots=True)

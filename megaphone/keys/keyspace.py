@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dataflow.comm import codec
 from dataflow.lowlevel import stable_hash
+from dataflow.state.values import Key
 from megaphone.errors import ControlError
 from megaphone.keys.hashing import bin_of
 from megaphone.keys.pins import HOME, Keys, Numbers, Pins
-from megaphone.values import Key
 
 Workers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]

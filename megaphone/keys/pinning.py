@@ -18,8 +18,8 @@ from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.tables.table import Table
+from dataflow.state.values import State
 from dataflow.time.order import Time
-from megaphone.values import State
 
 MARK = "\0apart"  # a column of batches whose keys live apart
 
@@ -128,8 +128,8 @@ class PinningStore(Store[Columns]):
     def key_count(self) -> int:
         return self.home.key_count
 
-    def make_ready(self, size: int) -> None:
-        self.home.make_ready(size)
+    def prefault(self, size: int) -> None:
+        self.home.prefault(size)
 
     def sizes(self, first: int, end: int) -> Numbers:
         return self.home.sizes(first, end)

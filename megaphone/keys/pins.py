@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.state.values import Key
 from megaphone.errors import ControlError
-from megaphone.values import Key
 
 Keys: TypeAlias = Sequence[Key] | NDArray[np.generic]
 """Keys as users give them: a list, a tuple or an array."""

@@ -21,9 +21,9 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort
+from dataflow.state.values import Key
 from dataflow.time.durations import Duration, is_duration, seconds
 from megaphone.control.configuration import Table
-from megaphone.values import Key
 
 Numbers: TypeAlias = NDArray[np.int64]
 Heaviest: TypeAlias = tuple[Sequence[Key] | Numbers, Numbers, Numbers]

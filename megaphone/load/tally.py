@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.state.stores.row_store import KeyOf, Rows
-from megaphone.values import Key
+from dataflow.state.values import Key
 
 CAPACITY = 256  # keys that the summary keeps
 SAMPLE = 64  # records of a batch that it sees

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import InputHandle, Stream
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
@@ -17,7 +18,6 @@ from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
 from megaphone.migration.strategies import Strategy, all_at_once
-from megaphone.values import Key, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.configuration import Table
@@ -20,7 +21,6 @@ from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, NoKeys
 from megaphone.keys.pins import Keys
 from megaphone.load.statistics import UNKNOWN, Load, Numbers, Statistics
-from megaphone.values import Key, Record
 
 
 class Group:

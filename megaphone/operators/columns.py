@@ -178,7 +178,7 @@ def _batches(
 
 def _among_workers(keys: Dense | None, streams: Sequence[Stream[Columns]]) -> Dense | None:
     """Dense keys whose bins begin at as many workers as there are."""
-    return None if keys is None else replace(keys, workers=streams[0].scope.dataflow.worker.peers)
+    return None if keys is None else replace(keys, workers=streams[0].scope.peers)
 
 
 def _stateful(

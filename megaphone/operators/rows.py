@@ -10,7 +10,9 @@ from dataflow import Stream
 from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
+from dataflow.state.stores.row_folds import RightPostponer, folding, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
+from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
@@ -21,7 +23,6 @@ from megaphone.keys.keyspace import NoKeys, RowKeys
 from megaphone.load.tally import HeavyRows
 from megaphone.router.routing import Shared
 from megaphone.router.rows import RowRouter
-from megaphone.values import Key, Record, State
 
 In = TypeVar("In")  # records of the (left) input
 Right = TypeVar("Right")  # records of the right input
@@ -29,19 +30,6 @@ Held = TypeVar("Held")  # the state: of a bin, or of a key in a state machine
 Out = TypeVar("Out")  # what comes out
 K = TypeVar("K")  # keys of a state machine
 V = TypeVar("V")  # and its values
-
-
-class RightPostponer:
-    """The notificator of the second input."""
-
-    __slots__ = ("_postponer",)
-
-    def __init__(self, postponer: Postponer) -> None:
-        self._postponer = postponer
-
-    def notify_at(self, time: Time, record: Record) -> None:
-        """Presents `record` to the fold again as a right one, at a later time."""
-        self._postponer.notify_at(time, record, 1)
 
 
 def unary(
@@ -57,11 +45,7 @@ def unary(
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
     """One input. `state` makes the state of a bin: a dictionary, unless you say otherwise."""
-
-    def apply(time: Time, records: list[list[In]], state: Held, postponer: Postponer) -> Iterable[Out]:
-        return fold(time, records[0], state, postponer)
-
-    return _stateful(control, (stream,), (key,), bins, state or dict, apply, name, interval, by_key)
+    return _stateful(control, (stream,), (key,), bins, state or dict, one_input(fold), name, interval, by_key)
 
 
 def binary(
@@ -98,28 +82,7 @@ def state_machine(
 ) -> Migratable[Out]:
     """State by key, over a stream of (key, value) pairs."""
     by = (operator.itemgetter(0),)
-    return _stateful(control, (stream,), by, bins, dict, by_pair(fold), name, interval, by_key=True)
-
-
-def by_pair(fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]]) -> Apply:
-    """A fold over the state of one key, as one over a bin's dictionary of them."""
-
-    def apply(time: Time, records: list[list[tuple[K, V]]], states: dict[K, Held], _: Postponer) -> Iterable[Out]:
-        results: list[Out] = []
-        for key, value in records[0]:
-            try:
-                new, out = fold(key, value, states.get(key))
-            except Exception as error:
-                error.add_note(f"for the key {key!r}")
-                raise
-            if new is None:
-                states.pop(key, None)
-            else:
-                states[key] = new
-            results.extend(out)
-        return results
-
-    return apply
+    return _stateful(control, (stream,), by, bins, dict, folding(fold), name, interval, by_key=True)
 
 
 def _stateful(

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.row_folds import RightPostponer
 from dataflow.state.stores.row_store import Postponer
+from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.assembly import Migratable
 from megaphone.control.updates import Update
 from megaphone.operators import rows
-from megaphone.operators.rows import Held, In, K, Out, Right, RightPostponer, V
-from megaphone.values import Key, Record, State
+from megaphone.operators.rows import Held, In, K, Out, Right, V
 
 if TYPE_CHECKING:
     from dataflow.columns import Columns

@@ -146,7 +146,7 @@ class ColumnRouter(Router[Columns]):
 
     def _divide(
         self, time: Time, port: int, columns: Columns, overrides: WordOverrides
-    ) -> tuple[Parts[Columns], Parts[Columns]]:
+    ) -> tuple[Parts, Parts]:
         """The records whose keys are in their bins, and those whose keys are apart."""
         name = self._wanted[port].key
         keys = as_words(columns[name], name)
@@ -158,7 +158,7 @@ class ColumnRouter(Router[Columns]):
         parts = split(columns, to, 2 * self._peers)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
-    def route(self, time: Time, port: int, batch: Batch) -> Parts[Columns]:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts:
         columns = self._select(port, batch)
         if self._peers == 1:
             return Parts([columns])

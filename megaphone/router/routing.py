@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from itertools import chain
+from typing import Any, Generic
 
 import numpy as np
 from sortedcontainers import SortedDict
@@ -21,6 +22,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
+from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
 from megaphone.control.updates import Update, check_update
@@ -31,7 +33,6 @@ PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
-P_co = TypeVar("P_co", bound=Sized, covariant=True)  # a part
 
 
 class ControlPact(Broadcast):
@@ -54,16 +55,22 @@ class ControlPact(Broadcast):
         return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
 
 
-class Parts(Generic[P_co]):
+class Parts(Collection[Record]):
     """A batch that has been split already: one part per worker, of rows or of columns."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Sequence[P_co]) -> None:
+    def __init__(self, parts: Sequence[Batch]) -> None:
         self.parts = parts
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
+
+    def __iter__(self) -> Iterator[Record]:
+        return chain.from_iterable(self.parts)
+
+    def __contains__(self, record: object) -> bool:
+        return any(record == mine for mine in self)
 
 
 class Routed(Pact):
@@ -72,7 +79,8 @@ class Routed(Pact):
     name = "routed"
     validates = True  # parts must be taken apart, even for one worker
 
-    def split(self, batch: Parts[Sized], peers: int) -> Sequence[Batch]:
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        assert isinstance(batch, Parts), "F sends nothing else on these channels"
         return batch.parts
 
 
@@ -94,7 +102,7 @@ class Shared(Generic[B]):
     activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
 
 
-def _message(packed: Sequence[Sequence[Words]]) -> Parts[Sized]:
+def _message(packed: Sequence[Sequence[Words]]) -> Parts:
     """Packed pieces, by destination, as a message to each."""
     return Parts([_as_batch(join(pieces)) if pieces else () for pieces in packed])
 
@@ -115,7 +123,7 @@ class Router(ABC, Generic[B]):
         self._control: InputPort = context.inputs[ports]
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
-        self._sending: Iterator[tuple[Parts[Sized], int]] | None = None  # what is left of the migration that has begun
+        self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
         self._configurations: Configurations[Any] = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
@@ -175,7 +183,7 @@ class Router(ABC, Generic[B]):
                 return False
         return False
 
-    def departures(self, migration: Migration) -> Iterator[tuple[Parts[Sized], int]]:
+    def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
         packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
         size = 0
@@ -206,7 +214,7 @@ class Router(ABC, Generic[B]):
                 yield int(moves.destinations[i]), piece
 
     @abstractmethod
-    def route(self, time: Time, port: int, batch: Batch) -> Parts[B]:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts:
         """The parts of a batch, by the configuration at its time."""
 
     def _route_certain_records(self) -> None:

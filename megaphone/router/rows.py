@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataflow.channels.pact import Batch
 from dataflow.lowlevel import Context
 from dataflow.state.stores.row_store import KeyOf, Rows
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Table
 from megaphone.keys.hashing import bin_of
 from megaphone.keys.keyspace import RowKeys, RowOverrides
 from megaphone.router.routing import Parts, Router, Shared
-from megaphone.values import Key, Record
 
 
 class RowRouter(Router[Rows]):
@@ -27,14 +27,15 @@ class RowRouter(Router[Rows]):
         self._table: Table | None = None
         self._owners: list[int] = []  # of _table: a list is faster to look into, one by one
 
-    def route(self, time: Time, port: int, batch: Batch) -> Parts[Rows]:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts:
         owners, key_of, shift = self._owners_at(time), self._key_of[port], self._keys.shift
         overrides = self._configurations.overrides_at(time)
         parts = self._no_parts()
+        rest: Iterable[Record] = batch
         if overrides is not None:
             assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
-            batch = place_apart(batch, key_of, overrides.workers, parts)
-        place(batch, key_of, shift, owners, parts)
+            rest = place_apart(batch, key_of, overrides.workers, parts)
+        place(rest, key_of, shift, owners, parts)
         return Parts(parts)
 
     def _owners_at(self, time: Time) -> list[int]:
