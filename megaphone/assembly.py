@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
-from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
 from dataflow.state.durable import DurableStore
@@ -124,7 +123,7 @@ class Assembly(Generic[B]):
 
     store: Store[B]
     router: Callable[[Context, Shared[B], Sequence[int]], Router[B]]
-    host: Callable[[Context, Shared[B]], Step]
+    host: Callable[[Context, Shared[B]], Callable[[], None]]
     keys: KeySpace[Any]  # what can be pinned
     reports: bool  # whether S tells statistics
 
@@ -141,7 +140,7 @@ def assemble(
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
 
-    def make_router(context: Context) -> Step:
+    def make_router(context: Context) -> Callable[[], None]:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
@@ -154,7 +153,7 @@ def assemble(
     host.add_output()
     host.add_output()
 
-    def make_host(context: Context) -> Step:
+    def make_host(context: Context) -> Callable[[], None]:
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router

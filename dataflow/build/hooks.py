@@ -75,7 +75,7 @@ class Placement(Protocol):
         """By shard, its worker as of now."""
 
 
-class Feed(Protocol):
+class UpdateFeed(Protocol):
     """An input that accepts records at a time of their own: an `InputHandle`."""
 
     def send(self, records: list[object], at: Time) -> None:
@@ -96,12 +96,12 @@ class Stateful:
     placement: Placement | None = None
 
 
-class Registry:
+class HookRegistry:
     """The stateful operators of one dataflow on one worker, in the order in which they were built."""
 
     def __init__(self) -> None:
         self._operators: list[Stateful] = []
-        self.feeds: dict[Source, Feed] = {}  # by the stream they feed: how updates get onto a control stream
+        self.feeds: dict[Source, UpdateFeed] = {}  # by the stream they feed: how updates get onto a control stream
 
     def register(
         self, name: str, durable: Durable, *, control: Control | None = None, placement: Placement | None = None

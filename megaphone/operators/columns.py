@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dataflow import Stream
-from dataflow.build.operator import Step
 from dataflow.columns import Columns
 from dataflow.columns.batch import Column
 from dataflow.columns.schema import Schema
@@ -195,7 +194,7 @@ def _stateful(
     table = store.table
     keys = WordKeys(name, table.bins_of, table.domain if isinstance(table, DenseTable) else None)
 
-    def make_host(context: Context, shared: Shared[Columns]) -> Step:
+    def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
         return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
 
     def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> ColumnRouter:

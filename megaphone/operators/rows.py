@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from dataflow import Stream
-from dataflow.build.operator import Step
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.state.stores.row_folds import RightPostponer, folding, one_input
@@ -105,7 +104,7 @@ def _stateful(
     space = (RowKeys if by_key else NoKeys)(name, shift)
     store = RowStore(name, bins, keys, lambda key: bin_of(key, shift), state, apply)
 
-    def make_host(context: Context, shared: Shared[Rows]) -> Step:
+    def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
         return S(context, shared, len(keys), interval, lambda: HeavyRows(keys)).step
 
     def make_router(context: Context, shared: Shared[Rows], initial: Sequence[int]) -> RowRouter:

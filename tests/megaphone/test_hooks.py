@@ -11,7 +11,7 @@ import pytest
 
 import dataflow
 import megaphone
-from dataflow.build.hooks import Registry, Stateful, UnknownOperator
+from dataflow.build.hooks import HookRegistry, Stateful, UnknownOperator
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.state import native
@@ -155,7 +155,7 @@ def test_two_of_a_name_are_refused_when_somebody_asks() -> None:
             _, stream = scope.input()
             for name in ("first", "second", "second"):
                 build("rows", configuration, stream, name)
-        hooks: Registry = scope.dataflow.hooks
+        hooks: HookRegistry = scope.dataflow.hooks
         assert [operator.name for operator in hooks] == ["first", "second", "second"]
         assert hooks.named("first").name == "first"
         with pytest.raises(ConstructionError, match="2 stateful operators are called 'second': give each a name="):
