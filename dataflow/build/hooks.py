@@ -61,7 +61,8 @@ class Durable(Protocol):
 
     def put(self, piece: Words) -> None:
         """Puts a piece in. Pieces come in any order; a shard is there when all of its pieces have come. ValueError if
-        the piece cannot be right."""
+        the piece cannot be right. This gives the operator no capability: whoever puts post-dated records back must see
+        to it that their times are held."""
 
 
 class Placement(Protocol):
