@@ -237,7 +237,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     first = await load(worker, counter)
     keys = counter.rng.integers(0, setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
     ones = np.ones(1 << 16, np.int64)
-    schedule = harness.Schedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
+    schedule = harness.LoadSchedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
     homes: Iterator[NDArray[np.int64]] = iter(())

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 
 
 class Display:
@@ -24,5 +24,5 @@ class Display:
         self._redraw = redraw
         self._remind = remind
 
-    def progress(self, label: str, total: int) -> Progress:
-        return Progress(label, total, self._stream, self._clock, redraw=self._redraw, remind=self._remind)
+    def progress(self, label: str, total: int) -> ProgressBar:
+        return ProgressBar(label, total, self._stream, self._clock, redraw=self._redraw, remind=self._remind)

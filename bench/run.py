@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bench.progress import Display
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ class Run:
         self.pictures.append(plots.save(figure, self.folder / f"{'-'.join(parts) or 'figure'}.png"))
         return self.pictures[-1]
 
-    def progress(self, label: str, total: int) -> Progress:
+    def progress(self, label: str, total: int) -> ProgressBar:
         """``with run.progress("warm-up", 100) as bar: bar.advance()``; between measurements, not inside one."""
         return self._display.progress(self._labelled(label), total)
 

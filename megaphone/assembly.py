@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.state.durable import DurableStore
 from dataflow.state.store import B, Store
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
+from megaphone.control.updates import Update
+from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Out = TypeVar("Out", covariant=True, default=Any)  # what comes out of an operator
+else:
+    from typing import TypeVar
+
+    Out = TypeVar("Out", covariant=True)
 
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
 
@@ -26,19 +39,19 @@ class Handle:
         self,
         bins: int,
         peers: int,
-        keys: KeySpace,
-        configurations: Configurations,
+        keys: KeySpace[Any],
+        configurations: Configurations[Any],
         probe: Probe,
         statistics: Statistics,
         store: Store[Any],
-        control: Stream[Any],
+        control: Stream[Update],
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
         self.control = control  # where updates come from
         self.statistics = statistics
-        self.store = store  # what this worker holds
+        self.store = store  # what this worker holds, of rows or of columns
         self._configurations = configurations
         self._probe = probe
 
@@ -48,7 +61,7 @@ class Handle:
         return self._configurations.latest
 
     @property
-    def pinned(self) -> dict[Any, int]:
+    def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
@@ -58,10 +71,50 @@ class Handle:
         return self._probe.passed(time)
 
 
-class Migratable(Stream[Any]):
-    """The output of an operator that can be migrated."""
+class ControlDoor:
+    """Updates from outside the program (`dataflow.build.hooks.Control`): onto the operator's control stream.
 
-    handle: Handle
+    Operators that share a control stream share its updates, as ever.
+    """
+
+    def __init__(self, name: str, control: Stream[Update], pact: ControlPact) -> None:
+        self._name = name
+        self._control = control
+        self._pact = pact
+
+    def accept(self, update: object, at: Time) -> None:
+        """Sends an update, checked, at a time."""
+        checked = self._pact.checked(update)
+        feed = self._control.scope.dataflow.hooks.feeds.get(self._control.source)
+        if feed is None:
+            raise ControlError(
+                f"{self._name}: its control stream is not that of an input, so only the program itself can send on it"
+            )
+        feed.send([checked], at)
+
+
+class BinPlacement:
+    """Where an operator's bins are (`dataflow.build.hooks.Placement`)."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @property
+    def members(self) -> Sequence[int]:
+        """Every worker."""
+        return range(self._handle.peers)
+
+    def workers(self) -> Table:
+        """By bin, its worker, as far as that is final."""
+        return self._handle.configuration
+
+
+class Migratable(Stream[Out]):
+    """The output of an operator that can be migrated, and the handle that a controller wants."""
+
+    def __init__(self, stream: Stream[Out], handle: Handle) -> None:
+        super().__init__(stream.scope, stream.source)
+        self.handle = handle
 
 
 @dataclass(frozen=True)
@@ -69,14 +122,15 @@ class Assembly(Generic[B]):
     """What differs between rows and columns: the store of bins, and how F and S are made from what they share."""
 
     store: Store[B]
-    router: Callable[[Context, Shared[B], Sequence[int]], Router]
+    router: Callable[[Context, Shared[B], Sequence[int]], Router[B]]
     host: Callable[[Context, Shared[B]], Callable[[], None]]
-    keys: KeySpace  # what can be pinned
+    keys: KeySpace[Any]  # what can be pinned
+    reports: bool  # whether S tells statistics
 
 
 def assemble(
-    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, parts: Assembly[B]
-) -> Migratable:
+    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, parts: Assembly[B]
+) -> Migratable[Record]:
     """Builds F and S."""
     scope = streams[0].scope
     if not scope.domain.total:
@@ -84,7 +138,7 @@ def assemble(
     peers = scope.peers
     probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
-    routers: list[Router] = []
+    routers: list[Router[B]] = []
 
     def make_router(context: Context) -> Callable[[], None]:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
@@ -107,19 +161,18 @@ def assemble(
 
     out, reports = host.build(make_host, frontier=True)
     statistics = Statistics(bins)
+    statistics.kept = parts.reports
     collect(reports, statistics, name)
     probe.append(out.probe())
-    scope.dataflow.watch(out.source, shared.activate_router)  # S's frontier is no input of F: it must be told
-    result = Migratable(scope, out.source)
-    result.handle = Handle(
-        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store,
-        control,
-    )  # fmt: skip
-    return result
+    scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
+    handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
+    door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
+    scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
+    return Migratable(out, handle)
 
 
 def _router(
-    control: Stream[Any], streams: Sequence[Stream[Any]], bins: int, name: str, keys: KeySpace
+    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, keys: KeySpace[Any]
 ) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")

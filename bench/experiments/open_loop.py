@@ -8,7 +8,7 @@ import trio
 import dataflow
 from bench.registry import benchmark
 from bench.run import Run
-from megaphone.harness import Outcome, Recording, Schedule, drive, plots
+from megaphone.harness import LoadSchedule, Outcome, Recording, drive, plots
 
 
 @benchmark("open-loop", "latency of an exchange under open-loop load, two processes, 1 ms epochs; a CCDF")
@@ -37,7 +37,7 @@ def harness(run: Run) -> None:
 
 
 async def _exchange(worker: dataflow.Worker, rate: int, seconds: float) -> Recording:
-    schedule = Schedule(rate, seconds, workers=worker.peers)
+    schedule = LoadSchedule(rate, seconds, workers=worker.peers)
     with worker.dataflow() as scope:
         numbers, stream = scope.input()
         probe = stream.exchange(lambda n: n).map(lambda n: n + 1).probe()
@@ -50,7 +50,7 @@ async def _driven(worker: dataflow.Worker, seconds: float) -> float:
     with worker.dataflow() as scope:
         numbers, stream = scope.input()
         probe = stream.map(lambda n: n + 1).probe()
-    schedule = Schedule(10_000, seconds)
+    schedule = LoadSchedule(10_000, seconds)
     start = time.process_time()
     await drive(worker, schedule, lambda _, low, high: numbers.send(range(low, high)), probe, inputs=[numbers])
     return time.process_time() - start

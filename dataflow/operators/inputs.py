@@ -142,6 +142,7 @@ class UnorderedInput(_Entry, Generic[R]):
 def input(scope: Scope, name: str) -> tuple[InputHandle, Stream[Record]]:
     """An input that main feeds: (handle, stream)."""
     handle: InputHandle = InputHandle(scope, name)
+    scope.dataflow.hooks.feeds[handle.stream.source] = handle
     return handle, handle.stream
 
 

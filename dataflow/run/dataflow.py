@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from dataflow.build.hooks import HookRegistry
 from dataflow.build.operator import Operator
 from dataflow.channels.channel import AcknowledgedChannel, LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
@@ -50,6 +51,7 @@ class Dataflow:
         self.debug = debug
         self.graph = Graph()
         self.operators: list[Operator] = []
+        self.hooks = HookRegistry()  # through which others reach its state
         self.outbox = Outbox(pump.index)
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned

@@ -1,4 +1,4 @@
-"""For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it."""
+"""For a dataflow that seems stuck: what is outstanding, who holds it, and what waits for it; and where its state is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dataflow.build.hooks import Stateful
 from dataflow.progress.graph import Location, Source
 from dataflow.progress.reach import path_summaries
 from dataflow.time.order import Time, less_equal
@@ -42,6 +45,7 @@ def warn_if_stuck(pump: Pump) -> None:
 def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
     """What holds this dataflow, as this worker sees it."""
     yield f"{dataflow.name!r}: {len(dataflow.operators)} operators, {'busy' if dataflow.busy else 'idle'}"
+    yield from (f"  {_state(operator)}" for operator in dataflow.hooks)
     outstanding = dataflow.tracker.pointstamps().items()
     for (index, time), count in sorted(outstanding, key=lambda item: item[0]):  # times compare at one location only
         yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}"
@@ -49,6 +53,17 @@ def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
         yield f"  {dataflow.operators[number].label} is about to run"
     for probe in dataflow.probes:
         yield from (f"  {line}" for line in _waits(dataflow, probe))
+
+
+def _state(operator: Stateful) -> str:
+    sizes = operator.durable.sizes()
+    here = f"{np.count_nonzero(sizes)} here with about {int(sizes.sum()):,} bytes"
+    line = f"{operator.name} keeps state in {operator.durable.shards} shards, {here}"
+    if operator.placement is None:
+        return line
+    workers, counts = np.unique(operator.placement.workers(), return_counts=True)
+    has = [f"worker {worker} has {count}" for worker, count in zip(workers.tolist(), counts.tolist(), strict=True)]
+    return f"{line}; {', '.join(has)}"
 
 
 def _pointstamp(dataflow: Dataflow, location: Location, time: Time, count: int) -> str:

@@ -11,6 +11,7 @@ from dataflow.columns.batch import Columns
 from dataflow.columns.pact import ExchangeColumns
 from dataflow.columns.schema import Schema
 from dataflow.errors import ConstructionError
+from dataflow.state.durable import DurableStore
 from dataflow.state.folds.fold import Fold
 from dataflow.state.host import Host
 from dataflow.state.stores.batch_store import BatchFold, BatchStore
@@ -106,6 +107,8 @@ def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: Colum
     for stream, key in zip(streams, keys, strict=True):
         builder.add_input(stream, ExchangeColumns((key,)))
     builder.add_output()
+
+    scope.dataflow.hooks.register(name, DurableStore(store))
 
     def make(context: Context) -> Step:
         return Host(context, store, context.inputs).step

@@ -11,6 +11,7 @@ from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.state.binning import bin_of, shift_of
+from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
 from dataflow.state.stores.row_folds import folding, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
@@ -81,6 +82,8 @@ def _native(stream: Stream[V], key: KeyOf, state: Callable[[], object], apply: A
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream, ExchangeBins(key, BINS))
     builder.add_output()
+
+    scope.dataflow.hooks.register(name, DurableStore(store))
 
     def make(context: Context) -> Step:
         return Host(context, store, context.inputs).step

@@ -129,6 +129,11 @@ class Store(ABC, Generic[B]):
 
     # What is known of bins
 
+    @abstractmethod
+    def describe(self) -> Mapping[str, str]:
+        """What the state is: `store`, the kind of this one, `shards`, and the type of each field. State can be put into
+        a store of the same description only."""
+
     @property
     @abstractmethod
     def key_count(self) -> int:

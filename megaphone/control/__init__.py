@@ -1,1 +1,6 @@
-"""What is said on the control stream."""
+"""What is said on the control stream, and the configurations that follow from it.
+
+- `updates`: `Move`, `Moves` and `Assign`, how they are checked, and their form as lines of JSON.
+- `configuration`: which worker has which bin at which time, and what migrates when that changes. Pure.
+- `files`: updates from a file or a pipe. `tailing`: the bytes of a file that grows, or of a pipe.
+"""

@@ -8,19 +8,19 @@ have no order. Beside the table of bins there is one of single keys, where any a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from megaphone.control.updates import Assign, Move, Moves, Update
-from megaphone.keys.keyspace import KeySpace, Overrides
+from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
 
-Table = NDArray[np.uint16]
+Table: TypeAlias = NDArray[np.uint16]
 """By bin, the worker. Never changed once it is made."""
 
 
@@ -29,30 +29,32 @@ class Migration:
     """What moves at a time: bins with where they are and where they go, and single keys."""
 
     time: int
-    bins: NDArray[Any]
-    origins: NDArray[Any]
-    destinations: NDArray[Any]
+    bins: NDArray[np.intp]
+    origins: Table
+    destinations: Table
     keys: KeyMoves | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Configuration:
+class Configuration(Generic[A]):
     """Where everything is: bins, and the keys that live apart from theirs (None: there are none)."""
 
     table: Table
-    overrides: Any  # as the key space made them
+    overrides: Overrides[A] | None
 
 
-class Configurations:
+class Configurations(Generic[A]):
     """The history of an operator's configuration, as far as anybody can still ask for it.
 
     Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Any, keys: KeySpace) -> None:
-        self._first = Configuration(np.asarray(initial, np.uint16), None)  # before the first of _since
-        self._since: SortedDict[int, Configuration] = SortedDict()  # each from its time on
-        self._keys = keys
+    def __init__(self, initial: Sequence[int], keys: KeySpace[A]) -> None:
+        self._first: Configuration[A] = Configuration(
+            np.asarray(initial, np.uint16), None
+        )  # before the first of _since
+        self._since: SortedDict[int, Configuration[A]] = SortedDict()  # each from its time on
+        self._keys: KeySpace[A] = keys
         self._pending: SortedDict[int, list[Update]] = SortedDict()
 
     def accept(self, time: int, updates: list[Update]) -> bool:
@@ -74,13 +76,16 @@ class Configurations:
             migrations.append(Migration(time, bins, old[bins], new[bins], keys))
         return migrations
 
-    def _pin(self, updates: list[Pins], before: Configuration, new: Table) -> tuple[Any, KeyMoves | None]:
+    def _pin(
+        self, updates: list[Pins], before: Configuration[A], new: Table
+    ) -> tuple[Overrides[A] | None, KeyMoves | None]:
         """The overrides of the next configuration, and the keys that move, if any."""
         if not updates:
             return before.overrides, None
         keys, now = self._keys.settle(updates)
-        overrides = self._keys.override(before.overrides, keys, now)
-        then = np.full(len(keys), HOME, np.int64) if before.overrides is None else before.overrides.workers_of(keys)
+        old = before.overrides
+        overrides = self._keys.override(keys, now) if old is None else old.changed(keys, now)
+        then = np.full(len(keys), HOME, np.int64) if old is None else old.workers_of(keys)
         changed = then != now
         keys, then, now = keys[changed], then[changed], now[changed]
         bins = self._keys.bins_of(keys)
@@ -92,11 +97,11 @@ class Configurations:
         """The configuration at a time that is final."""
         return self._at(time).table
 
-    def overrides_at(self, time: int) -> Any:
+    def overrides_at(self, time: int) -> Overrides[A] | None:
         """The keys that are apart from their bins at a time that is final; None if there are none."""
         return self._at(time).overrides
 
-    def _at(self, time: int) -> Configuration:
+    def _at(self, time: int) -> Configuration[A]:
         before = self._since.bisect_right(time) if self._since else 0
         return self._since.peekitem(before - 1)[1] if before else self._first
 
@@ -106,7 +111,7 @@ class Configurations:
             _, self._first = self._since.popitem(0)
 
     @property
-    def _last(self) -> Configuration:
+    def _last(self) -> Configuration[A]:
         return self._since.peekitem(-1)[1] if self._since else self._first
 
     @property
@@ -115,10 +120,9 @@ class Configurations:
         return self._last.table
 
     @property
-    def latest_overrides(self) -> Overrides | None:
+    def latest_overrides(self) -> Overrides[A] | None:
         """Those of the last configuration that is final."""
-        last: Overrides | None = self._last.overrides
-        return last
+        return self._last.overrides
 
     @property
     def settled(self) -> bool:

@@ -19,12 +19,12 @@ from megaphone.control.updates import ControlError
 
 CHUNK = 1 << 16  # bytes that are read at once
 PAUSE = 0.1  # seconds between two looks
-BREAK = b""  # in place of bytes: what was begun will not go on
+BREAK = b""  # in place of bytes: nothing will be added to the line that was begun
 
 
 @dataclass(frozen=True)
 class Until:
-    """When to end: it is asked when everything that is there was read."""
+    """When to end. It is asked whenever everything that is there has been read."""
 
     end: bool = False  # of the file as it is; of the pipe's last writer
     stop: Callable[[], bool] = field(default=lambda: False)
@@ -44,7 +44,7 @@ class _Opened:
             raise ControlError(f"{path} can be followed if it is a file or a pipe, and it is neither")
 
     def read(self) -> bytes | None:
-        """What is there, BREAK if that will not go on, None if nothing is there now."""
+        """The next bytes; BREAK if nothing will be added to them; None if there are none now."""
         if self.pipe:
             event = _event(self.descriptor)
             if event & select.POLLIN:
@@ -59,7 +59,7 @@ class _Opened:
         return BREAK
 
     async def wait(self) -> None:
-        """Until there may be more; for a moment at most."""
+        """Waits until there may be more, for a moment at most."""
         with trio.move_on_after(PAUSE):
             if self.pipe:
                 await trio.lowlevel.wait_readable(self.descriptor)
@@ -71,7 +71,7 @@ class _Opened:
 
 
 def _event(descriptor: int) -> int:
-    """What there is to say of a descriptor now; 0 if nothing."""
+    """The events of a descriptor now; 0 if there are none."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return sum(event for _, event in poll.poll(0))
@@ -84,7 +84,7 @@ async def chunks(path: str | Path, until: Until) -> AsyncGenerator[bytes, None]:
     try:
         while True:
             await trio.lowlevel.checkpoint()
-            replaced = _is_replaced(path, source)  # asked before it is read: nothing of what it replaces is left unread
+            replaced = _is_replaced(path, source)  # asked before the read, so that the old file is read to its end
             chunk = source.read()
             if chunk is not None:
                 yield chunk
@@ -104,7 +104,7 @@ async def chunks(path: str | Path, until: Until) -> AsyncGenerator[bytes, None]:
 
 
 def _is_replaced(path: str | Path, source: _Opened) -> bool:
-    """Whether there is something else by that name now. While there is nothing, what we have is what there is."""
+    """Whether another file has the name now. While no file has it, the one that is open counts."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -113,9 +113,9 @@ def _is_replaced(path: str | Path, source: _Opened) -> bool:
 
 
 async def _reopened(path: str | Path, source: _Opened) -> _Opened:
-    """What is there by that name now. A pipe has no end for whoever opens it anew: so its next writer is waited for.
+    """The file or pipe that has the name now. A pipe that is opened anew waits for its next writer.
 
-    It is opened before the other is closed: what somebody has written to a pipe meanwhile stays in it.
+    It is opened before the old one is closed, so that a pipe keeps what somebody has written to it meanwhile.
     """
     try:
         successor = _Opened(path)

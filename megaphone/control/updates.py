@@ -10,11 +10,12 @@ import json
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.state.values import Key
 from megaphone.errors import ControlError as ControlError
 from megaphone.keys.pins import Pin, Pins, Unpin, check_pins
 
@@ -31,15 +32,15 @@ class Move:
 class Assign:
     """As of the time at which this is sent, bin i lives at `workers[i]`. (When it arrives, that is a tuple.)"""
 
-    workers: Sequence[int] | NDArray[np.integer[Any]]
+    workers: Sequence[int] | NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
     """Many moves in one: as of the time at which this is sent, bin `bins[i]` lives at `workers[i]`. Arrays."""
 
-    bins: NDArray[Any]
-    workers: NDArray[Any]
+    bins: NDArray[np.integer]
+    workers: NDArray[np.integer]
 
     def __len__(self) -> int:
         return len(self.bins)
@@ -51,14 +52,14 @@ class Moves:
 Update: TypeAlias = Move | Moves | Assign | Pin | Unpin | Pins
 
 
-def check_update(update: Any, bins: int, peers: int) -> Update:
+def check_update(update: object, bins: int, peers: int) -> Update:
     """The update in its normal form; ControlError says what is wrong with it."""
     if isinstance(update, Move):
         return Move(_within(update.bin, bins, "bin"), _within(update.worker, peers, "worker"))
     if isinstance(update, Moves):
         return _check_moves(update, bins, peers)
     if isinstance(update, Assign):
-        workers: Any = update.workers
+        workers: object = update.workers
         if isinstance(workers, str) or not isinstance(workers, Sequence | np.ndarray):
             raise ControlError(f"a map is a list of workers, one for each of {bins} bins, not {_brief(workers)}")
         if len(update.workers) != bins:
@@ -78,7 +79,7 @@ def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:
     return Moves(_all_within(moves.bins, bins, "bin"), _all_within(moves.workers, peers, "worker"))
 
 
-def _all_within(values: Any, end: int, what: str) -> NDArray[Any]:
+def _all_within(values: Sequence[int] | NDArray[np.integer], end: int, what: str) -> NDArray[np.int64]:
     try:
         numbers = np.asarray(values)
     except ValueError:  # lists of different lengths
@@ -91,7 +92,7 @@ def _all_within(values: Any, end: int, what: str) -> NDArray[Any]:
     return numbers.astype(np.int64)
 
 
-def _within(value: Any, end: int, what: str) -> int:
+def _within(value: SupportsIndex, end: int, what: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -103,7 +104,7 @@ def _within(value: Any, end: int, what: str) -> int:
     return number
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}..."
 
@@ -142,6 +143,6 @@ def parse_line(line: str, number: int) -> tuple[int, Update]:
     raise ControlError(f"line {number} is neither a move nor a map nor a pin; {form}")
 
 
-def _key(value: Any) -> Any:
+def _key(value: Key) -> Key:
     """A key of JSON: a list stands for a tuple."""
     return tuple(map(_key, value)) if isinstance(value, list) else value

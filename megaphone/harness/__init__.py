@@ -4,7 +4,7 @@
         with worker.dataflow() as scope:
             numbers, stream = scope.input()
             probe = stream.exchange(lambda n: n).probe()
-        schedule = harness.Schedule(rate=100_000, duration=10, workers=worker.peers)
+        schedule = harness.LoadSchedule(rate=100_000, duration=10, workers=worker.peers)
         send = lambda epoch, low, high: numbers.send(range(low, high))
         return await harness.drive(worker, schedule, send, probe, inputs=[numbers])
 
@@ -19,18 +19,19 @@ Where things are:
 - `lateness`: latencies of records from when epochs were complete. `histogram`, `timeline`: where they are counted.
 - `outcome`: all of a run, merged over workers: tables and the document.
 - `machine`, `revision`, `provenance`: what it was measured on; JSON files. `tables`: numbers for people.
-- `live`, `recent`: a view in the terminal while it runs. `plots/`, `report`: pictures, and a page of HTML.
+- `live`, `recent`: a view in the terminal while it runs. `progress`: a bar for what takes a while.
+- `plots`, `report`: pictures, and a page of HTML.
 """
 
 from megaphone.harness.episodes import Episode, Episodes
 from megaphone.harness.histogram import Histogram
 from megaphone.harness.live import Live, Snapshot
 from megaphone.harness.openloop import OpenLoop, drive
-from megaphone.harness.outcome import Migration, Outcome
+from megaphone.harness.outcome import MeasuredMigration, Outcome
 from megaphone.harness.provenance import Provenance, write_document
 from megaphone.harness.recording import Recording
 from megaphone.harness.report import figures_of, write_report
-from megaphone.harness.schedule import Schedule
+from megaphone.harness.schedule import LoadSchedule
 from megaphone.harness.timeline import Timeline
 
 __all__ = [
@@ -38,12 +39,12 @@ __all__ = [
     "Episodes",
     "Histogram",
     "Live",
-    "Migration",
+    "LoadSchedule",
+    "MeasuredMigration",
     "OpenLoop",
     "Outcome",
     "Provenance",
     "Recording",
-    "Schedule",
     "Snapshot",
     "Timeline",
     "drive",

@@ -65,7 +65,7 @@ class Episodes:
         self.all[-1] = Episode(self.all[-1].name, self.all[-1].begin, self._now())
 
     def follow(self, under_way: str | None) -> None:
-        """Begins and ends episodes so that this one is under way. For who can only look from time to time."""
+        """Begins and ends episodes so that this one is under way: for a caller who only looks from time to time."""
         if under_way != self.under_way:
             if self.under_way is not None:
                 self.end()

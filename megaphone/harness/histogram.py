@@ -1,7 +1,7 @@
 """Logarithmic histograms: any number of values, in bounded memory, with a bounded relative error.
 
-Values below 2^bits have a bucket each; above, each power of two is cut into 2^bits buckets of one width. A bucket is so
-at most 2^-bits of its values wide. `bits=4` are the buckets of the paper's harness; 7 is good for two digits.
+Values below 2^bits have a bucket each; above, each power of two is cut into 2^bits buckets of one width. So the width
+of a bucket is at most 2^-bits of its values. `bits=4` gives the buckets of the paper's harness; 7 gives two digits.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from megaphone.harness.schedule import Ints
 
@@ -40,6 +41,16 @@ def edges_of(buckets: Ints, bits: int) -> tuple[Ints, Ints]:
     return lower, lower + (np.int64(1) << shift)
 
 
+class PlainHistogram(TypedDict):
+    """A histogram as plain data: buckets in use and their counts."""
+
+    bits: int
+    least: int
+    greatest: int
+    buckets: list[int]
+    counts: list[int]
+
+
 class Histogram:
     """Counts of integers that are not negative, by bucket; the least and the greatest exactly.
 
@@ -61,7 +72,7 @@ class Histogram:
         self._counts: Ints = np.zeros(0, np.int64)
 
     def record(self, values: Iterable[int] | Ints, weights: Ints | None = None) -> None:
-        """Counts each value, so many times as its weight says (once)."""
+        """Counts each value as often as its weight says: once, unless told otherwise."""
         values = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
         if weights is not None:
             values, weights = values[weights > 0], weights[weights > 0]
@@ -93,7 +104,7 @@ class Histogram:
         self._counts[first - self._first :][: len(counts)] += counts
 
     def merge(self, other: Histogram) -> None:
-        """Counts all that the other one has counted."""
+        """Adds everything that the other histogram has counted."""
         if other.bits != self.bits:
             raise ValueError(f"histograms of {self.bits} and {other.bits} bits cannot be merged")
         self.add(other._first, other._counts, other.least, other.greatest)
@@ -120,7 +131,7 @@ class Histogram:
         _, upper = edges_of(np.array([bucket]), self.bits)
         return min(int(upper[0]) - 1, self.greatest)
 
-    def ccdf(self) -> tuple[Ints, np.ndarray[Any, np.dtype[np.float64]]]:
+    def ccdf(self) -> tuple[Ints, NDArray[np.float64]]:
         """(values, fractions): of all values that fraction is greater. The last is the maximum, with 0."""
         used = np.flatnonzero(self._counts)
         _, upper = edges_of(used + self._first, self.bits)
@@ -128,7 +139,7 @@ class Histogram:
         above = (running[-1:] - running) / np.maximum(running[-1:], 1)
         return np.minimum(upper - 1, self.greatest), above
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainHistogram:
         """All of it as plain data: buckets in use and their counts."""
         used = np.flatnonzero(self._counts)
         return {
@@ -140,7 +151,7 @@ class Histogram:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Histogram:
+    def from_dict(cls, plain: PlainHistogram) -> Histogram:
         """The histogram that `to_dict` described."""
         histogram = cls(plain["bits"])
         buckets = np.asarray(plain["buckets"], np.int64)
@@ -160,7 +171,7 @@ class Histogram:
 
 
 def _rank(q: float, total: int) -> int:
-    """Which value, counted from the least, has a fraction q at or below it. q is what it says: 0.07 is 7/100.
+    """Which value, counted from the least, has a fraction q at or below it. q is taken as it is written: 0.07 is 7/100.
 
     >>> _rank(0.07, 100), _rank(0.0, 100), _rank(1, 100)
     (7, 1, 100)

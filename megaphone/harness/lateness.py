@@ -1,8 +1,8 @@
-"""What a worker's records waited: from when each was due to when its epoch was complete.
+"""How long a worker's records waited: from when each was due to when its epoch was complete.
 
-All records of an epoch are complete at one instant, and were due at even distances. How many of them fall into a
-bucket of a histogram is so a matter of arithmetic on the bucket's edges, whatever their number: a million records an
-epoch cost no more than a hundred.
+All records of an epoch are complete at one instant, and were due at even distances. So the number
+of records in a bucket of a histogram follows from the bucket's edges by arithmetic: a million records an epoch cost no
+more than a hundred.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Literal
 import numpy as np
 
 from megaphone.harness.histogram import Histogram, bucket_of, edges_of
-from megaphone.harness.schedule import Ints, Schedule
+from megaphone.harness.schedule import Ints, LoadSchedule
 
 _CHUNK = 512  # epochs at a time: their table of buckets stays in the cache
 
 
-def charge(histogram: Histogram, schedule: Schedule, worker: int, first: int, done: Ints) -> None:
+def charge(histogram: Histogram, schedule: LoadSchedule, worker: int, first: int, done: Ints) -> None:
     """Counts the latency of each record of a worker in the epochs from `first` on, complete at `done`.
 
     `done` is in nanoseconds since the start, one for each epoch; so is what is counted. No epoch can be complete before
@@ -35,7 +35,7 @@ Since = Literal["due", "epoch end"]
 
 
 def tally(
-    schedule: Schedule,
+    schedule: LoadSchedule,
     worker: int,
     done: Ints,
     ranges: Sequence[tuple[int, int, Histogram]],
@@ -56,14 +56,14 @@ def tally(
             histogram.merge(piece)
 
 
-def charge_epochs(histogram: Histogram, schedule: Schedule, worker: int, first: int, done: Ints) -> None:
+def charge_epochs(histogram: Histogram, schedule: LoadSchedule, worker: int, first: int, done: Ints) -> None:
     """As `charge`, but each record waits only from the end of its epoch, when it was sent: what the system adds."""
     epochs = np.arange(first, first + len(done))
     low, high = schedule.shares(epochs, worker)
     histogram.record(done - (epochs + 1) * schedule.epoch_ns, high - low)
 
 
-def _charge_chunk(histogram: Histogram, schedule: Schedule, worker: int, first: int, done: Ints) -> None:
+def _charge_chunk(histogram: Histogram, schedule: LoadSchedule, worker: int, first: int, done: Ints) -> None:
     epochs = np.arange(first, first + len(done))
     low, high = schedule.shares(epochs, worker)
     some = high > low

@@ -1,4 +1,4 @@
-"""What the numbers were taken on, and what it withheld."""
+"""The machine on which the numbers were taken, and the processor time that its host withheld."""
 
 import os
 import platform

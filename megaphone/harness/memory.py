@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident() -> int:
-    """The resident set of this process in bytes, as Linux tells it now; 0 where nobody does. Some microseconds."""
+    """The resident set of this process in bytes, as Linux reports it; 0 on other systems. Takes microseconds."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE
     except OSError:

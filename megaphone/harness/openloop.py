@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, Required, TypedDict, Unpack
 
 import trio
 
 from dataflow.operators.probe import Probe
 from dataflow.run.signal import Signal
 from dataflow.run.worker import Worker, pump_of
+from dataflow.time.order import Time
 from megaphone.harness.episodes import Episodes
 from megaphone.harness.live import Snapshot
 from megaphone.harness.machine import stolen
@@ -23,7 +24,7 @@ from megaphone.harness.memory import resident
 from megaphone.harness.pace import Pace
 from megaphone.harness.recent import Recent
 from megaphone.harness.recording import Recording
-from megaphone.harness.schedule import SECOND, Schedule
+from megaphone.harness.schedule import SECOND, LoadSchedule
 from megaphone.harness.startline import agree_on_start
 
 Send = Callable[[int, int, int], object]
@@ -35,8 +36,22 @@ _ENOUGH = 1 << 18  # records that are sent at one time, in step; more would only
 class Input(Protocol):
     """What the driver advances: an `InputHandle`, a controller of migrations, or anything else with this method."""
 
-    def advance_to(self, time: Any, /) -> object:
+    def advance_to(self, time: Time, /) -> object:
         """Promises that nothing will come before `time`."""
+
+
+class LoopOptions(TypedDict, total=False):
+    """The options of `OpenLoop`, which says what they mean."""
+
+    inputs: Required[Sequence[Input]]
+    outstanding: int
+    grace: float | None
+    coalesce: bool
+    in_step: bool
+    episodes: Episodes | None
+    memory_every: float
+    watch: Callable[[Snapshot], object] | None
+    watch_every: float
 
 
 class OpenLoop:
@@ -52,8 +67,8 @@ class OpenLoop:
     - `coalesce`: epochs that are late are sent at one time, the first one's. Cheaper for the dataflow, but then which
       records share a time depends on how late the run was.
     - `in_step`: epochs are sent when all that was sent before is complete, at one time, the first one's, and the same
-      ones on all workers, so that records of one epoch never come at different times. What a worker is late by, all
-      catch up with at once: a time costs a dataflow about as much for many records as for few.
+      ones on all workers, so that records of one epoch never come at different times. When one worker
+      is late, all of them catch up in one time, which costs a dataflow about as much for many records as for few.
     - `memory_every`: seconds between two looks at the memory of the process.
     - `watch`: is given a `Snapshot` every `watch_every` seconds, for a live view.
     """
@@ -61,7 +76,7 @@ class OpenLoop:
     def __init__(
         self,
         worker: Worker,
-        schedule: Schedule,
+        schedule: LoadSchedule,
         send: Send,
         probe: Probe,
         *,
@@ -78,7 +93,7 @@ class OpenLoop:
         if schedule.workers != worker.peers:
             raise ValueError(
                 f"a schedule for {schedule.workers} workers, and there are {worker.peers}: "
-                "write Schedule(..., workers=worker.peers)"
+                "write LoadSchedule(..., workers=worker.peers)"
             )
         if type(outstanding) is not int or outstanding < 1:
             raise ValueError(f"outstanding must be a positive number of epochs, not {outstanding!r}")
@@ -109,9 +124,9 @@ class OpenLoop:
         self._stolen = 0  # before the run
 
     async def run(self) -> Recording:
-        """Runs the schedule to its end, or until it is given up; what this worker saw.
+        """Runs the schedule to its end, or until the grace is over; returns what this worker saw.
 
-        Begins when all workers are here and have completed all before the schedule's first time.
+        The run begins when all workers are here and have completed everything before the schedule's first time.
         """
         pace = Pace(self.worker) if self._in_step else None
         await self._begin()
@@ -232,7 +247,7 @@ class OpenLoop:
         self._memory_at.append(self._elapsed_ns())
         self._memory.append(resident())
 
-    # Telling
+    # Reporting
 
     async def _show(self) -> None:
         assert self._watch is not None
@@ -265,13 +280,15 @@ class OpenLoop:
             at=self._at,
             sent=self.sent,
             gave_up=gave_up,
-            episodes=[[episode.name, episode.begin, episode.end] for episode in self.episodes.all],
+            episodes=[(episode.name, episode.begin, episode.end) for episode in self.episodes.all],
             memory_at=self._memory_at,
             memory=self._memory,
             stolen=stolen() - self._stolen,
         )
 
 
-async def drive(worker: Worker, schedule: Schedule, send: Send, probe: Probe, **options: Any) -> Recording:
+async def drive(
+    worker: Worker, schedule: LoadSchedule, send: Send, probe: Probe, **options: Unpack[LoopOptions]
+) -> Recording:
     """Runs an open-loop load on this worker: `await OpenLoop(worker, schedule, send, probe, ...).run()`."""
     return await OpenLoop(worker, schedule, send, probe, **options).run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from megaphone.harness.episodes import Episode, merged
 from megaphone.harness.histogram import Histogram
 from megaphone.harness.lateness import Since, tally
 from megaphone.harness.recording import Recording, completions, episodes_of
-from megaphone.harness.schedule import SECOND, Ints, Schedule
+from megaphone.harness.schedule import SECOND, Ints, LoadSchedule
 from megaphone.harness.tables import duration, label, number, table
 from megaphone.harness.timeline import QUANTILES, Timeline
 
@@ -21,11 +20,11 @@ PHASES = ("before", "during", "after")
 
 
 @dataclass(frozen=True)
-class Migration:
+class MeasuredMigration:
     """An episode, and the latencies of the records around it.
 
-    During are those that were due before it ended and complete after it began; before, those complete by then since the
-    last episode (or the warm-up); after, those due later, until the next one.
+    `during`: records that were due before it ended and complete after it began. `before`: those that were complete by
+    then, since the last episode (or the warm-up). `after`: those that were due later, until the next episode.
     """
 
     episode: Episode
@@ -38,11 +37,11 @@ class Migration:
 class Outcome:
     """A run: all its workers together. Latencies are of records, in nanoseconds."""
 
-    schedule: Schedule
+    schedule: LoadSchedule
     warmup: float  # seconds at the start that count only for the timeline
     total: Histogram  # all records after the warm-up
     timeline: Timeline
-    migrations: list[Migration]
+    migrations: list[MeasuredMigration]
     memory: dict[int, tuple[list[float], list[int]]]  # by worker: seconds and bytes
     complete: int  # epochs, on every worker
     lag: float  # seconds that the completion of all that was due by the end took beyond it
@@ -71,7 +70,7 @@ class Outcome:
         first = -(-round(warmup * SECOND) // schedule.epoch_ns)
         total, timeline = Histogram(bits), Timeline(round(window * SECOND), bits)
         episodes = merged([episodes_of(recording) for recording in recordings])
-        migrations = [Migration(episode, *(Histogram(bits) for _ in PHASES)) for episode in episodes]
+        migrations = [MeasuredMigration(episode, *(Histogram(bits) for _ in PHASES)) for episode in episodes]
         logs = {recording["worker"]: completions(recording) for recording in recordings}
         for worker, (done, _) in logs.items():
             ranges = [*timeline.ranges(schedule), (first, schedule.epochs, total)]
@@ -97,7 +96,7 @@ class Outcome:
 
     @property
     def sustained(self) -> bool:
-        """Whether everything was complete before the patience was over."""
+        """Whether everything was complete before the grace was over."""
         return self.gave_up is None
 
     @property
@@ -142,7 +141,7 @@ class Outcome:
                 rows.append([name, took if phase == "during" else "", *_cells(getattr(migration, phase))])
         return rows
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """All of it for a JSON file. Latencies are in ms, times in seconds since the start, memory in bytes."""
         return {
             "schedule": self.schedule.to_dict(),
@@ -167,13 +166,13 @@ class Outcome:
         }
 
 
-def _checked_schedule(recordings: Sequence[Recording], warmup: float) -> Schedule:
+def _checked_schedule(recordings: Sequence[Recording], warmup: float) -> LoadSchedule:
     if not recordings:
         raise ValueError("an outcome needs the recordings of all workers, and there are none")
     first = recordings[0]["schedule"]
     if any(recording["schedule"] != first for recording in recordings):
         raise ValueError("recordings of different schedules are different runs: they cannot be put together")
-    schedule = Schedule.from_dict(first)
+    schedule = LoadSchedule.from_dict(first)
     if sorted(recording["worker"] for recording in recordings) != list(range(schedule.workers)):
         raise ValueError(f"an outcome needs one recording of each of the {schedule.workers} workers")
     if not 0 <= warmup * SECOND < schedule.length_ns:
@@ -182,7 +181,7 @@ def _checked_schedule(recordings: Sequence[Recording], warmup: float) -> Schedul
 
 
 def _phases(
-    schedule: Schedule, migrations: list[Migration], first: int, done: Ints
+    schedule: LoadSchedule, migrations: list[MeasuredMigration], first: int, done: Ints
 ) -> list[tuple[int, int, Histogram]]:
     """For a worker whose epochs were complete at `done`, which of them are before, during and after each migration."""
     ranges = []
@@ -194,7 +193,7 @@ def _phases(
     return ranges
 
 
-def _cuts(schedule: Schedule, episode: Episode, first: int, following: int | None, done: Ints) -> list[int]:
+def _cuts(schedule: LoadSchedule, episode: Episode, first: int, following: int | None, done: Ints) -> list[int]:
     """The epochs at which before, during and after begin, and after ends; `done` only ever grows."""
     begin = max(first, int(np.searchsorted(done, episode.begin, side="right")))
     end = max(begin, _due_from(schedule, episode.end, schedule.epochs))
@@ -202,7 +201,7 @@ def _cuts(schedule: Schedule, episode: Episode, first: int, following: int | Non
     return [first, begin, end, max(end, until)]
 
 
-def _due_from(schedule: Schedule, instant: int | None, otherwise: int) -> int:
+def _due_from(schedule: LoadSchedule, instant: int | None, otherwise: int) -> int:
     """The first epoch that begins at an instant or later."""
     return otherwise if instant is None else min(schedule.epochs, -(-instant // schedule.epoch_ns))
 
@@ -219,7 +218,7 @@ def _quantiles(histogram: Histogram) -> dict[str, float | None]:
     return {label(q): value / 1e6 if some else None for q, value in zip(SUMMARY, values, strict=True)}
 
 
-def _migration_entry(migration: Migration) -> dict[str, Any]:
+def _migration_entry(migration: MeasuredMigration) -> dict[str, object]:
     episode = migration.episode
     return {
         "strategy": episode.name,

@@ -1,6 +1,6 @@
-"""Workers in step: which epochs are sent together is the same on all of them, because one of them says it.
+"""Workers in step: which epochs are sent together is the same on all of them, because one of them decides.
 
-Worker 0 leads. What it says travels as the frontier of an input that only it holds: the others send the epochs before
+Worker 0 leads. Its decision travels as the frontier of an input that only it holds: the others send the epochs before
 that frontier when they see it move. It must not move again before they have; whoever leads sees to that by waiting
 until what was sent is complete everywhere.
 """

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self, TextIO
 
 
-class Progress:
-    """Counts towards a total, and shows it at most so often that nobody is bothered and nothing is slowed down.
+class ProgressBar:
+    """Counts towards a total, and shows it seldom enough to bother nobody and to slow nothing down.
 
     In a ``with`` block it ends with a line that says how long it took; `finish` takes the bar away and says nothing.
 
@@ -56,7 +56,7 @@ class Progress:
         self._write(f"{self._what}: {'stopped' if kind else 'done'} in {self._clock() - self._started:.1f} s\n")
 
     def advance(self, by: int = 1) -> None:
-        """So much more is done."""
+        """Counts what has been done since the last call."""
         self.done += by
         now = self._clock()
         if now - self._shown >= self._pause:
@@ -64,7 +64,7 @@ class Progress:
             self._show(now - self._started)
 
     def finish(self) -> None:
-        """Takes the bar away: what was done is for others to say."""
+        """Takes the bar away. Others report what was done."""
         if self._terminal and not self._lines:
             self._write("\r\x1b[K")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from megaphone.harness.machine import Machine, describe, one_line
 from megaphone.harness.revision import current_revision
@@ -41,7 +40,7 @@ class Provenance:
         """Revision and machine in a line."""
         return f"revision {self.short_revision} on {one_line(self.machine)}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str | Machine]:
         """For the head of a document."""
         return {
             "revision": self.revision,
@@ -60,7 +59,7 @@ def check_writable(path: Path) -> None:
         path.unlink()
 
 
-def write_document(path: Path, provenance: Provenance, body: dict[str, Any]) -> None:
+def write_document(path: Path, provenance: Provenance, body: Mapping[str, object]) -> None:
     """Writes what was measured, under what it was measured with, as JSON that any reader takes (no NaN)."""
     document = {**provenance.to_dict(), **body}
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

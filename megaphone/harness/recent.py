@@ -9,7 +9,7 @@ import numpy as np
 
 from megaphone.harness.histogram import Histogram
 from megaphone.harness.lateness import charge
-from megaphone.harness.schedule import SECOND, Schedule
+from megaphone.harness.schedule import SECOND, LoadSchedule
 
 QUANTILES = (0.5, 0.99, 1)
 
@@ -17,7 +17,7 @@ QUANTILES = (0.5, 0.99, 1)
 class Recent:
     """Looks at the end of a log that grows: (epochs complete, since when)."""
 
-    def __init__(self, schedule: Schedule, worker: int, through: Sequence[int], at: Sequence[int]) -> None:
+    def __init__(self, schedule: LoadSchedule, worker: int, through: Sequence[int], at: Sequence[int]) -> None:
         self._schedule = schedule
         self._worker = worker
         self._through = through

@@ -7,7 +7,7 @@ from pathlib import Path
 def current_revision(directory: Path | None = None) -> str:
     """The commit that ``directory`` (else this project) is at, with ``-dirty`` if its code differs from it.
 
-    Only what can change a number counts as code, untracked modules included; a result file lying about does not.
+    Only what can change a number counts as code, untracked modules included; a file of results does not.
     Outside a repository, or before its first commit, the revision is ``unknown``; so it is when this project is
     installed somewhere inside a repository that is not its own.
     """

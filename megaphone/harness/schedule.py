@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,25 @@ SECOND = 1_000_000_000  # nanoseconds
 Ints = npt.NDArray[np.int64]
 
 
+class PlainSchedule(TypedDict):
+    """A schedule as plain data: what it was made of."""
+
+    rate: float
+    duration: float
+    epoch: float
+    workers: int
+    first: int
+    ticks: int
+
+
 @dataclass(frozen=True)
-class Schedule:
+class LoadSchedule:
     """A fixed rate for a fixed time, in epochs, for some workers. Every question costs O(1), or O(1) for each epoch.
 
     `rate` is in records per second of all workers together (exact to a thousandth); `duration` and `epoch` are in
     seconds. Epoch e has the dataflow's times from `first + e * ticks` to before `first + (e + 1) * ticks`.
 
-    >>> schedule = Schedule(rate=2500, duration=1, workers=2)
+    >>> schedule = LoadSchedule(rate=2500, duration=1, workers=2)
     >>> schedule.epochs, schedule.records
     (1000, 2500)
     >>> [schedule.count(epoch) for epoch in range(4)]
@@ -81,7 +92,7 @@ class Schedule:
         """How many epochs are due `elapsed` seconds after the start: those that have ended, and no more than there
         are.
 
-        >>> schedule = Schedule(rate=1000, duration=0.01)
+        >>> schedule = LoadSchedule(rate=1000, duration=0.01)
         >>> [schedule.due(seconds) for seconds in (-1.0, 0.0, 0.000999, 0.001, 5.0)]
         [0, 0, 0, 1, 10]
         """
@@ -140,19 +151,31 @@ class Schedule:
         low = begin + position * base + np.minimum(position, extra)
         return low, low + base + (position < extra)
 
-    def offset(self, record: Any, epoch: Any) -> Any:
+    @overload
+    def offset(self, record: int, epoch: int) -> int: ...
+
+    @overload
+    def offset(self, record: Ints, epoch: Ints | int) -> Ints: ...
+
+    def offset(self, record: Ints | int, epoch: Ints | int) -> Ints | int:
         """Nanoseconds from the start of an epoch to when one of its records is due, rounded down. Also for arrays."""
         return (record * self._epochs - epoch * self._records) * self.epoch_ns // self._records
 
     def due_ns(self, record: int) -> int:
         """When a record is due, in nanoseconds since the start, rounded down.
 
-        >>> [Schedule(rate=7, duration=10).due_ns(n) for n in (1, 2, 3, 49, 50)]
+        >>> [LoadSchedule(rate=7, duration=10).due_ns(n) for n in (1, 2, 3, 49, 50)]
         [142857142, 285714285, 428571428, 7000000000, 7142857142]
         """
         return record * self._epochs * self.epoch_ns // self._records
 
-    def due_by(self, offset: Any, epoch: Any) -> Any:
+    @overload
+    def due_by(self, offset: int, epoch: int) -> int: ...
+
+    @overload
+    def due_by(self, offset: Ints, epoch: Ints | int) -> Ints: ...
+
+    def due_by(self, offset: Ints | int, epoch: Ints | int) -> Ints | int:
         """The first record that is due later than `offset` nanoseconds into an epoch. The inverse of `offset`.
 
         For offsets within the epoch, and -1; also for arrays.
@@ -161,7 +184,7 @@ class Schedule:
 
     # As plain data
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainSchedule:
         """What the schedule was made of, as plain data."""
         rate = Fraction(self.rate).limit_denominator(1000)
         return {
@@ -174,6 +197,6 @@ class Schedule:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Schedule:
+    def from_dict(cls, plain: PlainSchedule) -> LoadSchedule:
         """The schedule that `to_dict` described."""
         return cls(**plain)

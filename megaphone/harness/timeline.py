@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
-from megaphone.harness.histogram import Histogram
-from megaphone.harness.schedule import SECOND, Schedule
+from megaphone.harness.histogram import Histogram, PlainHistogram
+from megaphone.harness.schedule import SECOND, LoadSchedule
 
 QUANTILES = (0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1)
+
+
+class PlainTimeline(TypedDict):
+    """A timeline as plain data."""
+
+    window_ns: int
+    bits: int
+    windows: dict[str, PlainHistogram]  # by the number of the window: JSON has no other keys
 
 
 class Timeline:
@@ -30,7 +38,7 @@ class Timeline:
         """The histogram of a window."""
         return self.windows.setdefault(window, Histogram(self.bits))
 
-    def ranges(self, schedule: Schedule) -> list[tuple[int, int, Histogram]]:
+    def ranges(self, schedule: LoadSchedule) -> list[tuple[int, int, Histogram]]:
         """For each window its epochs, from one to before another, and its histogram: for `lateness.tally`."""
         epochs, rest = divmod(self.window_ns, schedule.epoch_ns)
         if rest or not epochs:
@@ -55,13 +63,13 @@ class Timeline:
             if len(histogram)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> PlainTimeline:
         """All of it as plain data."""
         windows = {str(window): histogram.to_dict() for window, histogram in self.windows.items()}
         return {"window_ns": self.window_ns, "bits": self.bits, "windows": windows}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Timeline:
+    def from_dict(cls, plain: PlainTimeline) -> Timeline:
         """The timeline that `to_dict` described."""
         timeline = cls(plain["window_ns"], plain["bits"])
         timeline.windows = {int(window): Histogram.from_dict(rest) for window, rest in plain["windows"].items()}

@@ -7,63 +7,70 @@ their bins, each with its worker. Overrides are never changed once they are made
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.comm import codec
 from dataflow.lowlevel import stable_hash
+from dataflow.state.values import Key
 from megaphone.errors import ControlError
 from megaphone.keys.hashing import bin_of
-from megaphone.keys.pins import HOME, Pins
+from megaphone.keys.pins import HOME, Keys, Numbers, Pins
 
-Workers = NDArray[np.int64]
-Words = NDArray[np.uint64]
+Workers: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+Objects: TypeAlias = NDArray[np.object_]
+A = TypeVar("A", Words, Objects)  # keys, each once, as a key space compares them
 
 
-class Overrides(ABC):
+class Overrides(ABC, Generic[A]):
     """Keys with their workers."""
 
     @abstractmethod
-    def workers_of(self, keys: Any) -> Workers:
+    def workers_of(self, keys: A) -> Workers:
         """The worker of each key, HOME where it lives in its bin."""
 
     @abstractmethod
-    def as_dict(self) -> dict[Any, int]:
+    def as_dict(self) -> dict[Key, int]:
         """By key, the worker."""
 
+    @abstractmethod
+    def changed(self, keys: A, workers: Workers) -> Overrides[A] | None:
+        """The overrides after `keys` (each once) were sent to `workers`; None if none is left."""
 
-class KeySpace(ABC):
+
+class KeySpace(ABC, Generic[A]):
     """What keys of an operator are."""
 
     pinnable = True
 
     @abstractmethod
-    def check(self, keys: Any) -> Any:
+    def check(self, keys: Keys) -> Keys:
         """Keys in the form in which they travel; ControlError names one that cannot be pinned."""
 
     @abstractmethod
-    def bins_of(self, keys: Any) -> NDArray[Any]:
+    def bins_of(self, keys: Keys) -> Numbers:
         """The bin of each (checked) key."""
 
     @abstractmethod
-    def settle(self, updates: Sequence[Pins]) -> tuple[NDArray[Any], Workers]:
+    def settle(self, updates: Sequence[Pins]) -> tuple[A, Workers]:
         """What all updates for one time say together: each key once, with the greatest worker."""
 
     @abstractmethod
-    def override(self, old: Any, keys: NDArray[Any], workers: Workers) -> Any:
-        """The overrides after `keys` (each once) were sent to `workers`; None if none is left."""
+    def override(self, keys: A, workers: Workers) -> Overrides[A] | None:
+        """The first overrides, after `keys` (each once) were sent to `workers`; None if all of these are HOME."""
 
 
-class WordOverrides(Overrides):
+class WordOverrides(Overrides[Words]):
     """Words, for compiled lookup.
 
     Costs: a lookup one probe, seldom two, in a table that is at most an eighth full; making it O(keys).
     """
 
-    def __init__(self, keys: Words, workers: NDArray[Any]) -> None:
+    def __init__(self, keys: Words, workers: Workers) -> None:
         order = np.argsort(keys)
         self.keys: Words = keys[order]
         self.workers = workers[order].astype(np.int64)
@@ -80,19 +87,28 @@ class WordOverrides(Overrides):
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, self.workers[at], HOME)
 
-    def as_dict(self) -> dict[Any, int]:
+    def as_dict(self) -> dict[Key, int]:
         return dict(zip(self.keys.view(np.int64).tolist(), self.workers.tolist(), strict=True))
 
+    def changed(self, keys: Words, workers: Workers) -> WordOverrides | None:
+        rest = ~np.isin(self.keys, keys)
+        return _word_overrides(np.concatenate([self.keys[rest], keys]), np.concatenate([self.workers[rest], workers]))
 
-class WordKeys(KeySpace):
+
+def _word_overrides(keys: Words, workers: Workers) -> WordOverrides | None:
+    stay = workers != HOME
+    return WordOverrides(keys[stay], workers[stay]) if stay.any() else None
+
+
+class WordKeys(KeySpace[Words]):
     """Keys of columns: integers of 64 bits, signed or not. With a `domain` they are dense, from 0 on."""
 
-    def __init__(self, name: str, bins_of: Callable[[Words], NDArray[Any]], domain: int | None = None) -> None:
+    def __init__(self, name: str, bins_of: Callable[[Words], Numbers], domain: int | None = None) -> None:
         self._name = name
         self._bins_of = bins_of
         self._domain = domain
 
-    def check(self, keys: Any) -> Words:
+    def check(self, keys: Keys) -> Words:
         if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "iu":
             keys = np.array([_word(key) for key in as_list(keys)], np.uint64)
         if keys.ndim != 1:
@@ -103,24 +119,21 @@ class WordKeys(KeySpace):
             raise ControlError(f"{self._name}: the key {key} cannot be pinned: keys are from 0 to {self._domain - 1}")
         return np.ascontiguousarray(words)
 
-    def bins_of(self, keys: Words) -> NDArray[Any]:
-        return self._bins_of(keys)
+    def bins_of(self, keys: Keys) -> Numbers:
+        return self._bins_of(self.check(keys))
 
     def settle(self, updates: Sequence[Pins]) -> tuple[Words, Workers]:
-        keys, place = np.unique(np.concatenate([update.keys for update in updates]), return_inverse=True)
+        given: Words = np.concatenate([np.asarray(update.keys, np.uint64) for update in updates])
+        keys, place = np.unique(given, return_inverse=True)
         workers = np.full(len(keys), HOME, np.int64)
-        np.maximum.at(workers, place.reshape(-1), np.concatenate([update.workers for update in updates]))
+        np.maximum.at(workers, place.reshape(-1), np.concatenate([update.places for update in updates]))
         return keys, workers
 
-    def override(self, old: WordOverrides | None, keys: Words, workers: Workers) -> WordOverrides | None:
-        if old is not None:
-            rest = ~np.isin(old.keys, keys)
-            keys, workers = np.concatenate([old.keys[rest], keys]), np.concatenate([old.workers[rest], workers])
-        stay = workers != HOME
-        return WordOverrides(keys[stay], workers[stay]) if stay.any() else None
+    def override(self, keys: Words, workers: Workers) -> WordOverrides | None:
+        return _word_overrides(keys, workers)
 
 
-def _word(key: Any) -> int:
+def _word(key: Key) -> int:
     if isinstance(key, bool | np.bool_) or not isinstance(key, int | np.integer):
         raise ControlError(f"{key!r} is not a key: single keys of columns are integers")
     if not -(1 << 63) <= key < 1 << 64:
@@ -128,33 +141,38 @@ def _word(key: Any) -> int:
     return int(key) % (1 << 64)
 
 
-class AnyOverrides(Overrides):
+class RowOverrides(Overrides[Objects]):
     """Any keys. A lookup is one in a dictionary, `workers`; making it O(keys)."""
 
-    def __init__(self, workers: dict[Any, int]) -> None:
+    def __init__(self, workers: dict[Key, int]) -> None:
         self.workers = workers
 
-    def workers_of(self, keys: Any) -> Workers:
+    def workers_of(self, keys: Objects) -> Workers:
         return np.array([self.workers.get(key, HOME) for key in keys], np.int64)
 
-    def as_dict(self) -> dict[Any, int]:
+    def as_dict(self) -> dict[Key, int]:
         return dict(self.workers)
 
+    def changed(self, keys: Objects, workers: Workers) -> RowOverrides | None:
+        merged = self.workers | dict(zip(keys, workers.tolist(), strict=True))
+        stay = {key: worker for key, worker in merged.items() if worker != HOME}
+        return RowOverrides(stay) if stay else None
 
-class AnyKeys(KeySpace):
+
+class RowKeys(KeySpace[Objects]):
     """Keys of rows: plain values that can be found again in every process."""
 
     def __init__(self, name: str, shift: int) -> None:
         self._name = name
         self.shift = shift
 
-    def check(self, keys: Any) -> tuple[Any, ...]:
+    def check(self, keys: Keys) -> tuple[Key, ...]:
         values = as_list(keys)
         for key in values:
             self._require(key)
         return tuple(values)
 
-    def _require(self, key: Any) -> None:
+    def _require(self, key: Key) -> None:
         try:
             stable_hash(key)
             codec.encode(key)
@@ -163,42 +181,39 @@ class AnyKeys(KeySpace):
         if key != key:
             raise ControlError(f"{self._name}: {key!r} cannot be pinned: it is not equal to itself")
 
-    def bins_of(self, keys: Any) -> NDArray[Any]:
+    def bins_of(self, keys: Keys) -> Numbers:
         return np.array([bin_of(key, self.shift) for key in keys], np.int64)
 
-    def settle(self, updates: Sequence[Pins]) -> tuple[NDArray[Any], Workers]:
-        places: dict[Any, int] = {}
+    def settle(self, updates: Sequence[Pins]) -> tuple[Objects, Workers]:
+        places: dict[Key, int] = {}
         for update in updates:
-            for key, worker in zip(update.keys, update.workers.tolist(), strict=True):
+            for key, worker in zip(update.keys, update.places.tolist(), strict=True):
                 places[key] = max(worker, places.get(key, HOME))
         return as_objects(places), np.array([*places.values()], np.int64)
 
-    def override(self, old: AnyOverrides | None, keys: NDArray[Any], workers: Workers) -> AnyOverrides | None:
-        merged = dict(old.workers) if old is not None else {}
-        merged.update(zip(keys, workers.tolist(), strict=True))
-        stay = {key: worker for key, worker in merged.items() if worker != HOME}
-        return AnyOverrides(stay) if stay else None
+    def override(self, keys: Objects, workers: Workers) -> RowOverrides | None:
+        return RowOverrides({}).changed(keys, workers)
 
 
-def as_list(keys: Any) -> list[Any]:
+def as_list(keys: Keys) -> list[Key]:
     """Python's own values, of an array or of anything else."""
     return keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
 
 
-def as_objects(keys: Any) -> NDArray[Any]:
-    """An array of any values; tuples stay tuples."""
+def as_objects(keys: Collection[Key]) -> Objects:
+    """An array of objects; tuples stay tuples."""
     array = np.empty(len(keys), object)
     for i, key in enumerate(keys):
         array[i] = key
     return array
 
 
-class NoKeys(AnyKeys):
+class NoKeys(RowKeys):
     """Keys of rows whose state is one object per bin: none can be pinned."""
 
     pinnable = False
 
-    def check(self, keys: Any) -> tuple[Any, ...]:
+    def check(self, keys: Keys) -> tuple[Key, ...]:
         raise ControlError(
             f"{self._name}: no key can be pinned: the state of a bin is one object, of which we do not know what is "
             "whose. Say by_key=True if it is a dictionary by key; or use state_machine, or columns"

@@ -7,7 +7,6 @@ batches whose keys are apart, so that S need not know the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.tables.table import Table
+from dataflow.state.values import State
 from dataflow.time.order import Time
 
 MARK = "\0apart"  # a column of batches whose keys live apart
@@ -112,14 +112,17 @@ class PinningStore(Store[Columns]):
     def view(self, bin: int) -> BinView:
         return self.home.view(bin)
 
-    def view_apart(self) -> Mapping[Key, Any]:
+    def view_apart(self) -> Mapping[Key, State]:
         return {} if self._apart is None else self._apart.view_all()
 
     def occupied(self) -> NDArray[np.intp]:
         return self.home.occupied()
 
-    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+    def has(self, bins: NDArray[np.integer]) -> NDArray[np.bool_]:
         return self.home.has(bins)
+
+    def describe(self) -> Mapping[str, str]:
+        return self.home.describe()
 
     @property
     def key_count(self) -> int:

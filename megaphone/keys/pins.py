@@ -8,13 +8,19 @@ key is differs between columns and rows: see `keyspace`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.state.values import Key
 from megaphone.errors import ControlError
+
+Keys: TypeAlias = Sequence[Key] | NDArray[np.generic]
+"""Keys as users give them: a list, a tuple or an array."""
+Numbers: TypeAlias = NDArray[np.int64]
 
 HOME = -1  # the place of a key's worker: in its bin
 
@@ -23,7 +29,7 @@ HOME = -1  # the place of a key's worker: in its bin
 class Pin:
     """As of the time at which this is sent, `key` lives at `worker`, apart from its bin."""
 
-    key: Any  # an integer in columns, any plain value in rows
+    key: Key  # an integer in columns, any plain value in rows
     worker: int
 
 
@@ -31,15 +37,20 @@ class Pin:
 class Unpin:
     """As of the time at which this is sent, `key` lives in its bin."""
 
-    key: Any
+    key: Key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pins:
     """Many in one: `keys[i]` lives at `workers[i]`, or in its bin where that is HOME (-1). Arrays or lists."""
 
-    keys: Any
-    workers: Any
+    keys: Keys
+    workers: Sequence[int] | NDArray[np.integer]
+
+    @property
+    def places(self) -> Numbers:
+        """By key, its worker or HOME."""
+        return np.asarray(self.workers, np.int64)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -63,13 +74,13 @@ def check_pins(update: Pin | Unpin | Pins, peers: int) -> Pins:
         raise ControlError(f"{repr(odd)[:100]} is not the number of a worker")
     if len(keys) != len(workers):
         raise ControlError(f"pins of {len(keys)} keys to {len(workers)} workers: one worker for each key")
-    outside = workers[(workers < HOME) | (workers >= peers)]
-    if outside.size:
-        raise ControlError(f"there is no worker {int(outside[0])}: there are {peers}, from 0 to {peers - 1}")
+    outside = next((worker for worker in workers.tolist() if not HOME <= worker < peers), None)
+    if outside is not None:
+        raise ControlError(f"there is no worker {outside}: there are {peers}, from 0 to {peers - 1}")
     return Pins(keys, workers.astype(np.int64))
 
 
-def _numbers(workers: Any) -> NDArray[Any]:
+def _numbers(workers: Sequence[object] | NDArray[np.generic]) -> NDArray[np.generic]:
     """An array of these, whatever they are."""
     try:
         return np.asarray(workers)
@@ -81,7 +92,7 @@ def _numbers(workers: Any) -> NDArray[Any]:
 class KeyMoves:
     """Keys that move at a time: from where (a worker; whether apart there), and to where."""
 
-    keys: NDArray[Any]
+    keys: NDArray[np.uint64] | NDArray[np.object_]
     origins: NDArray[np.int64]
     were_apart: NDArray[np.bool_]
     destinations: NDArray[np.int64]

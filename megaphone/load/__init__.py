@@ -1,1 +1,6 @@
-"""What is known of the load of bins and keys."""
+"""Load: what an operator counts, for planners.
+
+- `statistics`: records, processing time and bytes of state, by bin and interval, told to every worker.
+- `heavy`: the heavy keys of columns, found with a `sketch` (space-saving, compiled).
+- `tally`: the heavy keys of rows (Misra and Gries).
+"""

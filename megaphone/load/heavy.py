@@ -1,7 +1,7 @@
 """The heavy keys of what a worker's S applies: a sketch that sees a sample of large batches, all of small ones.
 
 Of a batch of n records it sees at most `SAMPLE`, each n / SAMPLE-th one from a random start, and counts each for those
-it stands for. What it says in an interval is then off by the sketch's own bound (see `sketch`) and by the sample's: a
+it stands for. Its estimates are then off by the sketch's own bound (see `sketch`) and by the sample's: a
 key with a share p of a batch is seen p * SAMPLE times, give or take the square root of that.
 """
 
@@ -21,12 +21,12 @@ from megaphone.load.sketch import SpaceSaving
 CAPACITY = 512  # keys that the sketch keeps
 SAMPLE = 1 << 9  # records of a batch that it sees
 WAITING = 8 * SAMPLE  # keys that are shown to it together: a call costs as much as many keys
-REPORTED = 256  # keys that a worker tells at most
-SHARE = 1 / 1024  # of a worker's records, for a key to be told
+REPORTED = 256  # keys that a worker reports at most
+SHARE = 1 / 1024  # of a worker's records, for a key to be reported
 
 
 class HeavyKeys:
-    """Watches batches; `take` says what was heavy since it was last asked."""
+    """Watches batches; `take` gives the keys that were heavy since it was last asked."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._names = tuple(keys)  # of each input
@@ -69,4 +69,3 @@ class HeavyKeys:
         self._sketch.clear()
         keys, estimates, errors = (column[:REPORTED] for column in (found.keys, found.estimates, found.errors))
         return keys.view(np.int64), estimates.astype(np.int64), errors.astype(np.int64)
-

@@ -1,19 +1,18 @@
 """What planners want to know of a running operator: records, processing time and bytes of state, by bin and interval.
 
 Each worker counts as it applies records, which costs an addition per record (with more than 2^16 bins, where that would
-be a cache miss, one block of 64 records in 61 stands for the others); once per interval it says what it counted to
-every worker, on an ordinary stream. A record counts when it comes, and not again at the time to which it was put off:
-what is due now came a window ago, and says nothing of what will come. Processing time is measured per batch, that of
-what was put off included, and shared out by records. Heavy keys are those of a sketch (see `heavy`, and `tally` for
-rows).
+be a cache miss, one block of 64 records in 61 stands for the others). Once per interval it reports its counts to every
+worker, on an ordinary stream. A record counts when it comes, and not again at the time to which it was put off: what is
+due now came a window ago, and predicts nothing. Processing time is measured per batch, records that were put off
+included, and shared out by records. Heavy keys are those of a sketch (see `heavy`, and `tally` for rows).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +20,28 @@ from numpy.typing import NDArray
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort
+from dataflow.state.values import Key
 from dataflow.time.durations import Duration, is_duration, seconds
 from megaphone.control.configuration import Table
 
-Numbers = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int64]
+Heaviest: TypeAlias = tuple[Sequence[Key] | Numbers, Numbers, Numbers]
+"""Heavy keys, their records, and by how much these may be too many."""
+Counted: TypeAlias = tuple[NDArray[np.integer], Callable[[int, int], Numbers]]
+"""Records so far, by bin, and what tells the bytes of bins from one number up to another."""
+N = TypeVar("N", bound=np.integer)
 _AT_ONCE = 1 << 14  # bins in one part; with more, reports are rarer in proportion
-UNKNOWN = -1  # the size of a bin of which nobody has told one
+UNKNOWN = -1  # the size of a bin that nobody has reported
 
 
 def _nothing() -> Numbers:
     return np.empty(0, np.int64)
 
 
-def _zeros(bins: int, kind: Any) -> Any:
-    """Zeros that are there: with 2^20 bins, memory that is touched for the first time costs more than all else in a
-    report, and by then records wait."""
+def _zeros(bins: int, kind: type[N]) -> NDArray[N]:
+    """Zeros in memory that has been touched: with 2^20 bins, the first touch costs more than all else in a report, and
+    in a report records wait for it."""
     array = np.empty(bins, kind)
     array.fill(0)
     return array
@@ -44,7 +49,7 @@ def _zeros(bins: int, kind: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """One worker's bins in one interval, or some of them: what is much comes in parts. Arrays by bin."""
+    """One worker's bins in one interval, or some of them: a large report comes in parts. Arrays by bin."""
 
     worker: int
     interval: int
@@ -54,13 +59,13 @@ class Load:
     nanoseconds: Numbers
     bytes: Numbers
     span: int = 0  # of time, in the dataflow's own units; 0 if it is not known
-    keys: Any = field(default_factory=list)  # heavy ones, apart from their bins or in them: words, or a list for rows
-    key_records: Numbers = field(default_factory=_nothing)  # of each, not below what it had in fact
-    key_errors: Numbers = field(default_factory=_nothing)  # by how much above that it may be
+    keys: Sequence[Key] | Numbers = ()  # heavy ones, apart from their bins or in them: an array, or a list for rows
+    key_records: Numbers = field(default_factory=_nothing)  # of each: its records, or more
+    key_errors: Numbers = field(default_factory=_nothing)  # by how much that may be too many
     until: int | None = None  # the dataflow's time that the interval ends with, if `span` is known
     apart: int = 0  # records of keys that live apart, which are in no bin's
     apart_nanoseconds: int = 0
-    is_last: bool = True  # of the parts of a report: the one with keys (which may be heard before others)
+    is_last: bool = True  # of the parts of a report: the one with keys (it may arrive before others)
     elsewhere: int = 0  # records that the other parts have
 
     @property
@@ -71,23 +76,23 @@ class Load:
 
 
 class Statistics:
-    """The last that was heard of each bin, from whichever worker has it."""
+    """The last report of each bin, from whichever worker has it."""
 
     def __init__(self, bins: int) -> None:
         self.records: Numbers = _zeros(bins, np.int64)  # in the bin's last interval
         self.nanoseconds: Numbers = _zeros(bins, np.int64)
         self.bytes: Numbers = _zeros(bins, np.int64)
-        self.kept = True  # whether the operator tells any: not if its interval is None
+        self.kept = True  # whether the operator reports: not if its interval is None
         self.seconds = 0.0  # how long an interval was
         self.reports = 0
         self.heavy: dict[int, Load] = {}  # by worker, its last report: for its heavy keys
-        self.history: list[Load] | None = None  # set to a list to keep everything that is heard
-        self.listeners: list[Callable[[Load], None]] = []  # called with everything that is heard, afterwards
+        self.history: list[Load] | None = None  # set to a list to keep every report
+        self.listeners: list[Callable[[Load], None]] = []  # called with every report, once it is noted here
         self._parts = -(-bins // _AT_ONCE)  # of a report
-        self._first: Counter[int] = Counter()  # by worker, how many parts of its first report were heard
+        self._first: Counter[int] = Counter()  # by worker, how many parts of its first report have arrived
 
     def heard(self, load: Load) -> None:
-        """A worker has told what it counted. A bin without a byte has left it: the new owner speaks for that one."""
+        """Accepts a worker's report. A bin without a byte has left that worker: its new owner reports it."""
         here = load.bytes > 0
         bins = load.bins[here]
         self.records[bins] = load.records[here]
@@ -108,13 +113,13 @@ class Statistics:
             self.history.append(load)
 
     def sizes_of(self, bins: Numbers, places: Table) -> Numbers:
-        """The bytes of some bins as last told, UNKNOWN where nobody has: a worker tells of all bins that it has, so one
-        without a byte is empty if the worker that has it (`places`, by bin) has told anything, and unknown if not."""
+        """The bytes of some bins as last reported, or UNKNOWN. A worker reports all bins that it has, so a bin without
+        a byte is empty if its worker (`places`, by bin) has reported anything, and unknown if not."""
         sizes, told = self.bytes[bins], [worker for worker, parts in self._first.items() if parts >= self._parts]
         return np.where((sizes > 0) | np.isin(places[bins], told), sizes, UNKNOWN)
 
 
-def _checked_interval(given: Any, name: str) -> float | None:
+def _checked_interval(given: float | Duration | None, name: str) -> float | None:
     """In seconds."""
     refused = ConstructionError(
         f"{name}: interval is {given!r}; it is a number of seconds from 0 on or a duration, or None for no reports"
@@ -129,10 +134,9 @@ def _checked_interval(given: Any, name: str) -> float | None:
 
 
 class Reporter:
-    """Says once per interval what a worker's S has counted. `counter` gives the records so far, by bin, and what tells
-    the bytes of bins from one number up to another; `heavy` the keys, records and errors of heavy keys.
+    """Reports once per interval what a worker's S has counted: `counter` gives the counts, `heavy` the heavy keys.
 
-    With very many bins a report is longer than anybody should wait for: it is told in parts, one with each time.
+    With very many bins, records would wait too long for a whole report: it goes in parts, one with each time.
     """
 
     def __init__(
@@ -141,13 +145,13 @@ class Reporter:
         output: OutputPort,
         bins: int,
         interval: float | Duration | None,
-        counter: Any,
-        heavy: Callable[[], tuple[Numbers, ...]] = tuple,
+        counter: Callable[[], Counted],
+        heavy: Callable[[], Heaviest | None] = lambda: None,
     ) -> None:
         length = _checked_interval(interval, context.name)
         self._heavy = heavy
         self._inputs = context.inputs
-        self._telling: Iterator[Load] | None = None  # the parts of a report that have not been told
+        self._telling: Iterator[Load] | None = None  # the parts of a report that have not been sent
         self._clock = context.clock
         self._worker = context.worker
         self._output = output
@@ -161,7 +165,7 @@ class Reporter:
         self._spent = 0
         self._apart = 0
 
-    def saw(self, message: Any) -> None:
+    def saw(self, message: MessageCapability) -> None:
         """A message has come: its time is one to report at, if a report is due."""
         if (
             self._interval is not None
@@ -171,7 +175,7 @@ class Reporter:
             self._capability = message.retain(self._output.number)
 
     def spent(self, nanoseconds: int, apart: int) -> None:
-        """So much time went into applying records, of which so many were of keys that live apart."""
+        """Counts time that went into applying records, and how many of these were of keys that live apart."""
         self._spent += nanoseconds
         self._apart += apart
 
@@ -186,7 +190,7 @@ class Reporter:
             self._tell(self._telling, self._capability)
 
     def end(self) -> None:
-        """Tells the rest when no time will come any more to tell it with. For each step of the host."""
+        """Sends the rest of a report when no time will come any more to send it with. For each step of the host."""
         while self._telling is not None and not any(port.frontier for port in self._inputs):
             assert self._capability is not None
             self._tell(self._telling, self._capability)
@@ -207,8 +211,7 @@ class Reporter:
         total = int(counts.sum(dtype=np.int64)) + self._apart
         each = self._spent / total if total else 0.0
         span, mine = self._span(time), (self._worker, self._numbered, now - self._began)
-        told: tuple[Any, ...] = self._heavy()
-        keys, key_records, key_errors = told or ([], _nothing(), _nothing())
+        keys, key_records, key_errors = self._heavy() or ([], _nothing(), _nothing())
         apart, self._apart, self._spent, self._began = self._apart, 0, 0, now
         self._numbered += 1
         elsewhere = 0
@@ -232,7 +235,7 @@ class Reporter:
         return span
 
 
-def collect(stream: Stream[Any], statistics: Statistics, name: str) -> None:
+def collect(stream: Stream[Load], statistics: Statistics, name: str) -> None:
     """Brings every worker's reports to every worker."""
 
     def step(input: InputPort, output: OutputPort) -> None:
@@ -261,5 +264,5 @@ def _joined(arrays: list[Numbers]) -> Numbers:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
-def _spread(history: list[Load], of: Any) -> Numbers:
+def _spread(history: list[Load], of: Callable[[Load], int]) -> Numbers:
     return _joined([np.full(len(load.bins), of(load), np.int64) for load in history])

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import InputHandle, Stream
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
-from megaphone.control.updates import Assign, ControlError, Move, Moves, check_update
-from megaphone.keys.pins import HOME, Pins, check_pins
-from megaphone.load.statistics import Statistics
+from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
+from megaphone.keys.pins import HOME, Keys, Pins, check_pins
+from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
 from megaphone.migration.strategies import Strategy, all_at_once
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MigrationProgress:
     """How far a migration has come."""
 
     steps_done: int
@@ -35,8 +35,8 @@ class Controller:
     migration.
 
     `advance_to` takes the place of the control input's own: it advances the input and, when the last step is complete,
-    sends the next one. Sizes of bins, for orders and budgets, are those that the operator's statistics last told; with
-    a budget, a bin of which nobody has told a size yet goes alone.
+    sends the next one. Sizes of bins, for orders and budgets, are those that the operator last reported; with a
+    budget, a bin of unknown size goes alone.
 
     Several operators on one control stream are steered as one: make a `Group` of them.
 
@@ -44,7 +44,7 @@ class Controller:
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle, stream: Stream[Any] | Group, lead: int = 0) -> None:
+    def __init__(self, control: InputHandle[Update], stream: Stream[Record] | Group, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
         if not isinstance(stream, Migratable | Group):
@@ -60,7 +60,7 @@ class Controller:
         self._pins: Pins | None = None  # single keys that move before the first step
         self._moving: list[Move] = []  # the step that is not complete
         self._under_way: Time | None = None  # its time
-        self._progress = Progress(0, 0, 0, 0)
+        self._progress = MigrationProgress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
         self._settled: Time | None = None
 
@@ -70,7 +70,7 @@ class Controller:
         return tuple(self._operator.configuration.tolist())
 
     @property
-    def pinned(self) -> dict[Any, int]:
+    def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         return self._operator.pinned
 
@@ -84,13 +84,13 @@ class Controller:
         """Whether single keys of the operator can live apart from their bins."""
         return self._operator.keys.pinnable
 
-    def bins_of(self, keys: Any) -> Any:
+    def bins_of(self, keys: Keys) -> Numbers:
         """The bin of each key, of operators whose keys can be pinned."""
         return self._operator.keys.bins_of(self._operator.keys.check(keys))
 
     @property
     def statistics(self) -> Statistics:
-        """What was last heard of each bin, on whichever worker it is."""
+        """The last report of each bin, from whichever worker has it."""
         return self._operator.statistics
 
     @property
@@ -108,15 +108,15 @@ class Controller:
         return self._settled
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> MigrationProgress:
         """How far the last migration has come."""
         return self._progress
 
     def migrate(
         self,
-        to: Sequence[int] | NDArray[np.integer[Any]],
+        to: Sequence[int] | NDArray[np.integer],
         strategy: Strategy | None = None,
-        pins: Mapping[Any, int | None] | None = None,
+        pins: Mapping[Key, int | None] | None = None,
     ) -> None:
         """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
 
@@ -135,9 +135,9 @@ class Controller:
         self._pins = self._checked(pins) if pins else None
         self._waiting = deque(steps)
         self._idle_since = self._strategy.gap
-        self._progress = Progress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
 
-    def _usable(self, strategy: Any) -> Strategy:
+    def _usable(self, strategy: object) -> Strategy:
         if strategy is None:
             return all_at_once()
         if not isinstance(strategy, Strategy):
@@ -147,7 +147,7 @@ class Controller:
             raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
         return strategy
 
-    def _checked(self, pins: Mapping[Any, int | None]) -> Pins:
+    def _checked(self, pins: Mapping[Key, int | None]) -> Pins:
         workers = [HOME if worker is None else worker for worker in pins.values()]
         checked = check_pins(Pins([*pins], workers), self._operator.peers)
         return Pins(self._operator.keys.check(checked.keys), checked.workers)
@@ -193,7 +193,7 @@ class Controller:
         self._under_way, self._moving = time, now
 
     def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
-        """By bin of a step, its bytes, or UNKNOWN; None if the operator is to tell none, or nobody asks for them."""
+        """By bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
         if not self.statistics.kept or self._strategy.limit is None:
             return None
         bins = np.array([move.bin for move in step])

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
+from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.configuration import Table
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, NoKeys
+from megaphone.keys.pins import Keys
 from megaphone.load.statistics import UNKNOWN, Load, Numbers, Statistics
 
 
@@ -27,7 +29,7 @@ class Group:
     Costs: a report of any of them O(its bins x operators).
     """
 
-    def __init__(self, operators: Sequence[Migratable]) -> None:
+    def __init__(self, operators: Sequence[Migratable[Record]]) -> None:
         handles = [_handle_of(operator) for operator in operators]
         if not handles:
             raise ConstructionError("a group needs one operator at least")
@@ -44,17 +46,17 @@ class Group:
                 )
         self._handles = handles
         self.bins, self.peers = first.bins, first.peers
-        self.keys: KeySpace = _KeysOfAGroup()
+        self.keys: KeySpace[Any] = _KeysOfAGroup()
         self.statistics: Statistics = GroupStatistics([handle.statistics for handle in handles])
 
     @property
     def configuration(self) -> Table:
-        """Where each bin is, as far as that is final for the first of the operators: all of them hear the same."""
+        """Where each bin is, as far as that is final for the first operator: all of them get the same updates."""
         return self._handles[0].configuration
 
     @property
-    def pinned(self) -> dict[Any, int]:
-        """Keys that live apart from their bins: none, of which a group knows."""
+    def pinned(self) -> dict[Key, int]:
+        """Keys that live apart from their bins. A group has none."""
         return {}
 
     def passed(self, time: Time) -> bool:
@@ -62,11 +64,11 @@ class Group:
         return all(handle.passed(time) for handle in self._handles)
 
 
-def _same(one: Stream[Any], other: Stream[Any]) -> bool:
+def _same(one: Stream[Record], other: Stream[Record]) -> bool:
     return one.source == other.source and one.scope.dataflow is other.scope.dataflow
 
 
-def _handle_of(operator: Migratable) -> Handle:
+def _handle_of(operator: Migratable[Record]) -> Handle:
     if not isinstance(operator, Migratable):
         raise TypeError(
             f"a group has the streams that migratable operators returned, as they returned them: {operator!r}"
@@ -80,21 +82,21 @@ class _KeysOfAGroup(NoKeys):
     def __init__(self) -> None:
         super().__init__("a group", 0)
 
-    def check(self, keys: Any) -> tuple[Any, ...]:
+    def check(self, keys: Keys) -> NoReturn:
         raise ControlError(
             "a group pins no keys: those of its operators are not the same. Give the operator that shall have some "
             "pinned a control stream and a controller of its own"
         )
 
-    def bins_of(self, keys: Any) -> Any:
-        return self.check(keys)
+    def bins_of(self, keys: Keys) -> NoReturn:
+        self.check(keys)
 
 
 class GroupStatistics(Statistics):
-    """What was last heard of each bin, in all operators together.
+    """The last reports of each bin, in all operators together.
 
-    A worker's report is that of all its operators: it is there when each has told one since the last. It has no heavy
-    keys, and the hull of the operators' intervals.
+    A worker's report adds up those of all its operators: it is complete when each of these has reported since the last
+    one. It has no heavy keys, and its interval spans those of the operators.
     """
 
     def __init__(self, members: Sequence[Statistics]) -> None:

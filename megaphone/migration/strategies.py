@@ -12,9 +12,9 @@ long as its bytes take, so a number of bins alone promises nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Strategy:
             changes.sort(key=lambda change: -weights[change.bin])  # stable: equal ones stay in the order of numbers
         return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
 
-    def split(self, step: list[Move], sizes: Any) -> tuple[list[Move], list[Move]]:
+    def split(self, step: list[Move], sizes: Mapping[int, int] | Sequence[int] | None) -> tuple[list[Move], list[Move]]:
         """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin: a bin whose
         size is not known (it is below 0) goes alone. None if none will ever be: then bins go one by one if a budget was
         asked for, and all together if not.
@@ -144,7 +144,7 @@ def matched(gap: int = 0, order: Order | None = None, budget: int | None = None)
     return Strategy("matched", _match, gap, order, budget, USUAL)
 
 
-def _require_integer(value: Any, what: str) -> None:
+def _require_integer(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{what}, not {value!r}")
 

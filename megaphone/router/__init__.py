@@ -1,1 +1,5 @@
-"""F: routes records."""
+"""F, which routes records by the configuration at their time, and sends the state that migrates.
+
+- `routing`: the protocol of F, as far as rows and columns agree.
+- `rows`: F for rows. `columns`: F for columns.
+"""

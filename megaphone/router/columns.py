@@ -1,37 +1,42 @@
-"""F and S for columns: records are rows of arrays, state is typed and lies in segments, one per bin."""
+"""F for columns: records are rows of arrays, and small batches are routed together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dataflow import Stream
+from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
-from dataflow.columns.batch import Array
 from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense, route_hashed
 from dataflow.columns.pact import require_columns
 from dataflow.columns.scatter import split
-from dataflow.lowlevel import Capability, Context, OutputPort
-from dataflow.state.folds.fold import Fold
-from dataflow.state.stores.batch_store import BatchStore
-from dataflow.state.stores.fold_store import FoldStore, Side
-from dataflow.state.stores.join_store import JoinStore
-from dataflow.state.tables.table import Dense, DenseTable, Table
-from dataflow.time.durations import Duration
+from dataflow.lowlevel import Capability, Context, MessageCapability, OutputPort
+from dataflow.state.tables.table import Table
 from dataflow.time.order import Time
-from dataflow.time.timestamp import unit_of
-from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
-from megaphone.host.host import S
-from megaphone.keys.keyspace import KeySpace, WordKeys, WordOverrides
-from megaphone.keys.pinning import PinningStore, mark
-from megaphone.load.heavy import HeavyKeys
+from megaphone.control import configuration
+from megaphone.keys.keyspace import WordKeys, WordOverrides
+from megaphone.keys.pinning import mark
 from megaphone.router.routing import Parts, Router, Shared
 
 FEW = 1 << 12  # records: batches of fewer are routed together, since each costs as much as many records
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns of an input that S needs, the key first: others stay behind. None: it needs all of them."""
+
+    key: str
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, key: str, others: Iterable[str]) -> Self:
+        """The key and some others, each once."""
+        return cls(key, tuple(dict.fromkeys((key, *others))))
 
 
 class Gathered:
@@ -40,23 +45,32 @@ class Gathered:
     def __init__(self, peers: int) -> None:
         self.times: list[Time] = []
         self.batches: list[Columns] = []
-        self._table: Any = None  # the configuration at all of these times
+        self._table: configuration.Table | None = None  # the configuration at all of these times
         self._capability: Capability | None = None  # at the least of them, which is the first
         self._rows = 0
         self._most = (1 << 16) // peers  # batches: what goes to whom is numbered in 16 bits
 
-    def has_room(self, time: Time, table: Any, batch: Columns) -> bool:
+    def has_room(self, time: Time, table: configuration.Table, batch: Columns) -> bool:
         """Whether a batch can be added to those that are here."""
         if not self.batches:
             return True
         few = self._rows + len(batch) <= FEW and len(self.batches) < self._most
         return few and table is self._table and time >= self.times[0] and Columns.alike([self.batches[0], batch])
 
-    def add(self, capability: Any, time: Time, table: Any, batch: Columns, output: OutputPort) -> None:
+    def add(
+        self,
+        capability: Capability | MessageCapability,
+        time: Time,
+        table: configuration.Table,
+        batch: Columns,
+        output: OutputPort,
+    ) -> None:
         """Keeps a batch, for which there is room."""
         if self._capability is None:
-            own = isinstance(capability, Capability)
-            self._capability = capability.clone() if own else capability.retain(output.number)
+            if isinstance(capability, Capability):
+                self._capability = capability.clone()
+            else:
+                self._capability = capability.retain(output.number)
         self._table = table
         self._rows += len(batch)
         self.times.append(time)
@@ -71,17 +85,16 @@ class Gathered:
         self.times, self.batches, self._capability, self._rows = [], [], None, 0
 
 
-class ColumnRouter(Router):
-    """F for columns. `wanted` has the columns of each input that S needs, the key first: others stay behind. An
-    ellipsis stands for all others."""
+class ColumnRouter(Router[Columns]):
+    """F for columns."""
 
     def __init__(
         self,
         context: Context,
         shared: Shared[Columns],
         initial: Sequence[int],
-        wanted: Sequence[Sequence[Any]],
-        keys: KeySpace,
+        wanted: Sequence[Wanted],
+        keys: WordKeys,
         table: Table,
     ) -> None:
         super().__init__(context, shared, initial, len(wanted), keys)
@@ -91,10 +104,10 @@ class ColumnRouter(Router):
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
         self._peers = context.peers
-        self._table: Any = None  # the configuration that was used last, and the same packed
+        self._table: configuration.Table | None = None  # the configuration that was used last, and the same packed
         self._owners = Owners(np.zeros(0, np.uint16), 1)
 
-    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
+    def give(self, capability: Capability | MessageCapability, time: Time, port: int, batch: Batch) -> None:
         overrides = self._configurations.overrides_at(time)
         if overrides is None:
             gathered = self._gathered[port]
@@ -107,6 +120,7 @@ class ColumnRouter(Router):
             else:
                 super().give(capability, time, port, batch)
             return
+        assert isinstance(overrides, WordOverrides)  # as WordKeys makes them
         for parts in self._divide(time, port, self._select(port, batch), overrides):
             if len(parts):
                 self._records[port].give(capability, parts)
@@ -125,14 +139,16 @@ class ColumnRouter(Router):
                 for number, time in enumerate(times):
                     self._records[port].give(capability, Parts(parts[number * peers : (number + 1) * peers]), at=time)
 
-    def _select(self, port: int, batch: Any) -> Columns:
-        wanted = self._wanted[port]
+    def _select(self, port: int, batch: Batch) -> Columns:
+        wanted = self._wanted[port].columns
         columns = require_columns(batch, self._context.name)
-        return columns if wanted[-1] is ... else columns.select(wanted)
+        return columns if wanted is None else columns.select(wanted)
 
-    def _divide(self, time: Time, port: int, columns: Columns, overrides: WordOverrides) -> tuple[Parts, Parts]:
+    def _divide(
+        self, time: Time, port: int, columns: Columns, overrides: WordOverrides
+    ) -> tuple[Parts, Parts]:
         """The records whose keys are in their bins, and those whose keys are apart."""
-        name = self._wanted[port][0]
+        name = self._wanted[port].key
         keys = as_words(columns[name], name)
         to = np.empty(len(keys), np.uint16)
         owners = self._owners_at(time)
@@ -142,15 +158,15 @@ class ColumnRouter(Router):
         parts = split(columns, to, 2 * self._peers)
         return Parts(parts[: self._peers]), Parts([mark(part) for part in parts[self._peers :]])
 
-    def route(self, time: Time, port: int, batch: Any) -> Parts:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts:
         columns = self._select(port, batch)
         if self._peers == 1:
             return Parts([columns])
         return Parts(split(columns, self._owners_of(time, port, columns), self._peers))
 
-    def _owners_of(self, time: Time, port: int, columns: Columns) -> Array:
+    def _owners_of(self, time: Time, port: int, columns: Columns) -> NDArray[np.uint16]:
         """To whom each record goes."""
-        name = self._wanted[port][0]
+        name = self._wanted[port].key
         keys = as_words(columns[name], name)
         to = np.empty(len(keys), np.uint16)
         owners = self._owners_at(time)
@@ -162,96 +178,3 @@ class ColumnRouter(Router):
         if table is not self._table:  # tables are never changed: of each there is one packed form
             self._table, self._owners = table, Owners(table, self._peers)
         return self._owners
-
-
-def folded(
-    control: Stream[Any],
-    streams: Sequence[Stream[Any]],
-    sides: Sequence[tuple[Any, Any, Any, Any]],
-    due: Fold | None,
-    bins: int,
-    keys: Dense | None,
-    name: str,
-    interval: float | Duration | None,
-) -> Migratable:
-    """F and S for compiled folds."""
-    made = [Side(*side) for side in sides]
-    wanted = [list(dict.fromkeys((side.key, *side.names, *side.order))) for side in made]
-    here = _among_workers(keys, streams)
-    once = interval is not None
-    store = PinningStore(lambda apart: FoldStore(name, made, due, bins, None if apart else here, once and not apart))
-    return stateful(control, streams, store, wanted, bins, name, interval)
-
-
-def join(
-    control: Stream[Any],
-    left: Stream[Any],
-    right: Stream[Any],
-    *,
-    key: str,
-    right_key: str | None = None,
-    value: Sequence[str] = (),
-    right_value: Sequence[str] = (),
-    unique: str | None = None,
-    bins: int = 256,
-    name: str = "join",
-    interval: float | Duration | None = INTERVAL,
-) -> Migratable:
-    """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
-
-    A pair comes out at the later of its times. `unique`: "left" or "right", the side on which a key occurs at most
-    once; records of the other side are then forgotten when they have met.
-    """
-    by = (key, right_key or key)
-    wanted = [list(dict.fromkeys((name, *columns))) for name, columns in zip(by, (value, right_value), strict=True)]
-    store = PinningStore(lambda apart: JoinStore(name, by, (value, right_value), unique, bins))
-    return stateful(control, (left, right), store, wanted, bins, name, interval)
-
-
-def unary(
-    control: Stream[Any],
-    streams: Sequence[Stream[Any]],
-    by: Sequence[str],
-    fold: Any,
-    bins: int,
-    state: Any,
-    pending: Any,
-    keys: Dense | None,
-    name: str,
-    interval: float | Duration | None,
-) -> Migratable:
-    """F and S for a function of batches; all columns of the inputs reach it."""
-    here = _among_workers(keys, streams)
-    unit = unit_of(streams[0].scope.domain)
-    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here, unit))
-    return stateful(control, streams, store, [(key, ...) for key in by], bins, name, interval)
-
-
-def _among_workers(keys: Dense | None, streams: Sequence[Stream[Any]]) -> Dense | None:
-    """Dense keys whose bins begin at as many workers as there are."""
-    return None if keys is None else replace(keys, workers=streams[0].scope.peers)
-
-
-def stateful(
-    control: Stream[Any],
-    streams: Sequence[Stream[Any]],
-    store: PinningStore,
-    wanted: Sequence[Sequence[Any]],
-    bins: int,
-    name: str,
-    interval: float | Duration | None,
-) -> Migratable:
-    """F and S around a store of bins in columns."""
-
-    by = [columns[0] for columns in wanted]
-
-    def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
-        return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
-
-    def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> Router:
-        return ColumnRouter(context, shared, initial, wanted, keys, store.table)
-
-    keys = WordKeys(name, store.table.bins_of, store.table.domain if isinstance(store.table, DenseTable) else None)
-    result = assemble(control, streams, bins, name, Assembly(store, make_router, make_host, keys))
-    result.handle.statistics.kept = interval is not None
-    return result

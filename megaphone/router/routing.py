@@ -19,12 +19,13 @@ from sortedcontainers import SortedDict
 
 from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
+from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
+from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
-from megaphone.control.updates import check_update
+from megaphone.control.updates import Update, check_update
 from megaphone.keys.keyspace import KeySpace
 from megaphone.keys.pins import KeyMoves, Pins
 
@@ -33,26 +34,28 @@ PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
 
 
+
 class ControlPact(Broadcast):
-    """Every worker gets every update; one that makes no sense is refused where it is sent, and goes to nobody."""
+    """Every worker gets every update. An update that makes no sense is refused where it is sent, and goes to nobody."""
 
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, keys: KeySpace) -> None:
+    def __init__(self, bins: int, peers: int, keys: KeySpace[Any]) -> None:
         self._bins = bins
         self._peers = peers
         self._keys = keys
 
-    def split(self, batch: Any, peers: int) -> Sequence[Any]:
-        return super().split([self._checked(update) for update in batch], peers)
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        return super().split([self.checked(update) for update in batch], peers)
 
-    def _checked(self, update: Any) -> Any:
+    def checked(self, update: object) -> Update:
+        """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
         checked = check_update(update, self._bins, self._peers)
         return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
 
 
-class Parts(Collection[Any]):
+class Parts(Collection[Record]):
     """A batch that has been split already: one part per worker, of rows or of columns."""
 
     __slots__ = ("parts",)
@@ -63,7 +66,7 @@ class Parts(Collection[Any]):
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Record]:
         return chain.from_iterable(self.parts)
 
     def __contains__(self, record: object) -> bool:
@@ -82,7 +85,7 @@ class Routed(Pact):
 
 
 class RoutedState(Routed):
-    """The same, and F is told what has been taken."""
+    """The same, and receivers acknowledge what they have taken to F."""
 
     name = "routed state"
     acknowledged = True
@@ -95,8 +98,8 @@ class Shared(Generic[B]):
     store: Store[B]  # what S holds, and F takes from
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
-    state_changed: Callable[[], None] = field(default=lambda: None)  # tells S that F has taken a bin
-    activate_router: Callable[[], None] = field(default=lambda: None)  # has F look at S's output frontier
+    state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
+    activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
 
 
 def _message(packed: Sequence[Sequence[Words]]) -> Parts:
@@ -108,11 +111,11 @@ def _as_batch(words: Words) -> Columns:
     return Columns.trusted({"words": words}, len(words))
 
 
-class Router(ABC):
+class Router(ABC, Generic[B]):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
     def __init__(
-        self, context: Context, shared: Shared[Any], initial: Sequence[int], ports: int, keys: KeySpace
+        self, context: Context, shared: Shared[B], initial: Sequence[int], ports: int, keys: KeySpace[Any]
     ) -> None:
         self._context = context
         self._shared = shared
@@ -121,11 +124,11 @@ class Router(ABC):
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations = Configurations(initial, keys)
+        self._configurations: Configurations[Any] = Configurations(initial, keys)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         # Kept back, by time: (capability, input, batch)
-        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Any]]] = SortedDict()
+        self._uncertain: SortedDict[Time, list[tuple[Capability, int, Batch]]] = SortedDict()
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -164,7 +167,7 @@ class Router(ABC):
             capability.drop()
 
     def _send_pieces(self, capability: Capability) -> bool:
-        """Sends as much as should be on its way at once; whether that was all."""
+        """Sends as much as may be on its way at once; returns whether that was all."""
         assert self._sending is not None
         sent = 0
         while self._shared.on_its_way() < WINDOW:  # else F is activated when some has been taken
@@ -175,7 +178,7 @@ class Router(ABC):
             self._state.give(capability, parts)
             self._shared.state_changed()
             sent += size
-            if sent >= PIECES:  # others get their turn, and the network: what is not sent is not copied yet either
+            if sent >= PIECES:  # others get their turn, and the network; the rest is copied when it is sent
                 self._context.activate()
                 return False
         return False
@@ -211,7 +214,7 @@ class Router(ABC):
                 yield int(moves.destinations[i]), piece
 
     @abstractmethod
-    def route(self, time: Time, port: int, batch: Any) -> Parts:
+    def route(self, time: Time, port: int, batch: Batch) -> Parts:
         """The parts of a batch, by the configuration at its time."""
 
     def _route_certain_records(self) -> None:
@@ -230,14 +233,14 @@ class Router(ABC):
         for port in range(len(self._data)):
             self.give_rest(port)
 
-    def give(self, capability: Any, time: Time, port: int, batch: Any) -> None:
-        """Sends a batch on its way, at once or with the rest."""
+    def give(self, capability: Capability | MessageCapability, time: Time, port: int, batch: Batch) -> None:
+        """Sends a batch, at once or together with others in `give_rest`."""
         self._records[port].give(capability, self.route(time, port, batch))
 
-    def give_rest(self, port: int) -> None:  # noqa: B027  # most have no rest
+    def give_rest(self, port: int) -> None:  # most routers keep none back
         """Sends what `give` has not sent yet. For routers that put batches together."""
 
-    def _keep_back(self, message: Any, port: int, batch: Any) -> None:
+    def _keep_back(self, message: MessageCapability, port: int, batch: Batch) -> None:
         kept = self._uncertain.setdefault(message.time, [])
         kept.append((message.retain(self._records[port].number), port, batch))
 
@@ -254,6 +257,6 @@ class Router(ABC):
             self._configurations.retire(is_past)
 
     @property
-    def configurations(self) -> Configurations:
+    def configurations(self) -> Configurations[Any]:
         """The history that is still needed."""
         return self._configurations

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_options, config_of, whole
 from nexmark.events import files
 from nexmark.events.generator import Generator
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     config = config_of(options)
     _check(options, config.most_events)
     generator = Generator(config, payload=options.payload)
-    progress = Progress("generating", options.events, sys.stderr)
+    progress = ProgressBar("generating", options.events, sys.stderr)
     started = time.monotonic()
     try:
         counts = files.write(options.out, generator, options.events, advance=progress.advance)

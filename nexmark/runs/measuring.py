@@ -66,9 +66,9 @@ class LoadPlan:
         base = self.first + 1 - int(self.preload * config.delay)
         return Generator(replace(config, base_time=base), columns=NEEDS[self.plan.query])
 
-    def schedule(self, workers: int) -> harness.Schedule:
+    def schedule(self, workers: int) -> harness.LoadSchedule:
         """When events are due."""
-        return harness.Schedule(self.rate, self.duration, self.epoch, workers, self.first, self.ticks)
+        return harness.LoadSchedule(self.rate, self.duration, self.epoch, workers, self.first, self.ticks)
 
     def outcome(self, seen: Sequence[Seen], warmup: float) -> harness.Outcome:
         """What the workers saw; a point of the timeline is about a quarter of a second."""

@@ -14,7 +14,7 @@ from dataflow import InputHandle, Stream
 from dataflow.columns import Columns
 from dataflow.time.order import Time
 from megaphone.control.updates import Update
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 from megaphone.harness.startline import agree_on_start
 from nexmark.events.config import Config
 from nexmark.events.generator import ENCODED
@@ -161,7 +161,7 @@ async def main(
     job = Job(worker, plan, source.grid, ops)
     job.configure(plan.updates if worker.index == 0 else ())
     shown = terminal is not None and worker.index == 0
-    progress = Progress(f"running {plan.query}", source.epochs, sys.stderr, lines=True, terminal=terminal)
+    progress = ProgressBar(f"running {plan.query}", source.epochs, sys.stderr, lines=True, terminal=terminal)
     await agree_on_start(worker)
     started, cpu = time.perf_counter(), time.process_time()
     for number in range(source.epochs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from megaphone.harness import Schedule
+from megaphone.harness import LoadSchedule
 from megaphone.harness.recording import Recording
 
 STALLS = {"all-at-once": 600_000_000, "fluid": 8_000_000, "batched": 40_000_000}  # ns
@@ -14,7 +14,7 @@ def recordings(
     seconds: float = 24, workers: int = 2, rate: int = 100_000, strategies: tuple[str, ...] = tuple(STALLS)
 ) -> list[Recording]:
     """What the workers would have recorded, with migrations at even distances."""
-    schedule = Schedule(rate, seconds, workers=workers)
+    schedule = LoadSchedule(rate, seconds, workers=workers)
     between = round(schedule.length_ns / (len(strategies) + 1))
     lengths = {"all-at-once": 0.6, "fluid": 2.4, "batched": 1.1}
     episodes = [
@@ -23,7 +23,7 @@ def recordings(
     return [_recording(schedule, worker, episodes) for worker in range(workers)]
 
 
-def _recording(schedule: Schedule, worker: int, episodes: list[tuple[str, int, int]]) -> Recording:
+def _recording(schedule: LoadSchedule, worker: int, episodes: list[tuple[str, int, int]]) -> Recording:
     chance = random.Random(worker)
     through, at = [], []
     last = 0

@@ -8,16 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from megaphone.harness import Histogram, Schedule
+from megaphone.harness import Histogram, LoadSchedule
 from megaphone.harness.lateness import charge, charge_epochs
 
 
-def random_case(seed: int) -> tuple[Schedule, int, int, list[int]]:
+def random_case(seed: int) -> tuple[LoadSchedule, int, int, list[int]]:
     """A schedule, a worker of its, a first epoch, and when it and those after it were complete."""
     chance = random.Random(seed)
     rate = Fraction(chance.choice([1, 37, 1000, 5000, 123_456, 999_999]) * 1000 + chance.randrange(1000), 1000)
     epoch = chance.choice([0.001, 0.000333, 0.02])
-    schedule = Schedule(rate, 1, epoch, workers=chance.choice([1, 2, 3]))
+    schedule = LoadSchedule(rate, 1, epoch, workers=chance.choice([1, 2, 3]))
     first, done = chance.randrange(50), []
     at = first * schedule.epoch_ns
     for number in range(first, first + chance.choice([1, 5, 600 if rate < 2000 else 40])):
@@ -50,4 +50,4 @@ def test_each_record_is_charged_from_the_end_of_its_epoch(seed: int) -> None:
 
 def test_nothing_is_complete_before_it_was_due() -> None:
     with pytest.raises(ValueError, match="epoch 3 is said to have been complete before"):
-        charge(Histogram(), Schedule(1000_000, 1), 0, 3, np.array([3_500_000]))
+        charge(Histogram(), LoadSchedule(1000_000, 1), 0, 3, np.array([3_500_000]))

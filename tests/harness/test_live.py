@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from megaphone.harness import Live, Schedule, Snapshot
+from megaphone.harness import Live, LoadSchedule, Snapshot
 from megaphone.harness.live import bar, view
 from megaphone.harness.recent import Recent
 
@@ -69,7 +69,7 @@ def test_a_file_gets_a_plain_line_now_and_then() -> None:
 
 
 def test_recent_looks_at_the_last_second_only() -> None:
-    schedule = Schedule(rate=2000, duration=10, epoch=0.5)
+    schedule = LoadSchedule(rate=2000, duration=10, epoch=0.5)
     through, at = list[int](), list[int]()
     recent = Recent(schedule, 0, through, at)
     assert recent.look(10) == (0.0, [])

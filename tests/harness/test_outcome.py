@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataflow.comm.codec import decode, encode
-from megaphone.harness import Histogram, Outcome, Schedule, Timeline
+from megaphone.harness import Histogram, LoadSchedule, Outcome, Timeline
 from megaphone.harness.episodes import Episode, Episodes, merged
 from megaphone.harness.outcome import PHASES
 from megaphone.harness.recording import Recording
@@ -17,11 +17,11 @@ from megaphone.harness.recording import Recording
 S = 10**9
 
 
-def made_up(seed: int) -> tuple[Schedule, list[Recording], float]:
+def made_up(seed: int) -> tuple[LoadSchedule, list[Recording], float]:
     """A short run of some workers, with stalls, up to three episodes, and perhaps given up."""
     chance = random.Random(seed)
     rate, epoch_s, workers = chance.choice([900, 4321, 20_000]), chance.choice([0.001, 0.005]), chance.choice([1, 2, 3])
-    schedule = Schedule(rate, 0.4, epoch_s, workers)
+    schedule = LoadSchedule(rate, 0.4, epoch_s, workers)
     episodes: list[list[Any]] = []
     at = 0
     for name in chance.sample(["all-at-once", "fluid", "batched"], chance.randrange(4)):
@@ -65,7 +65,7 @@ def made_up(seed: int) -> tuple[Schedule, list[Recording], float]:
 Wait = tuple[int, int, int, int]  # when its epoch began, when that was complete, when it was due itself, its epoch
 
 
-def waits(schedule: Schedule, recordings: list[Recording]) -> list[Wait]:
+def waits(schedule: LoadSchedule, recordings: list[Recording]) -> list[Wait]:
     """Every record of the run."""
     found = []
     for recording in recordings:
@@ -118,7 +118,7 @@ def test_an_outcome_is_what_counting_every_record_gives(seed: int) -> None:
 
 
 def test_a_document_has_true_labels() -> None:
-    schedule = Schedule(1000, 2, epoch=0.001)
+    schedule = LoadSchedule(1000, 2, epoch=0.001)
     waits_ms = [1 + (epoch % 100) for epoch in range(2000)]  # 1 to 100 ms, each as often
     done: list[int] = []
     for epoch, wait in enumerate(waits_ms):
@@ -187,7 +187,7 @@ def test_recordings_that_are_not_one_run_are_refused() -> None:
     with pytest.raises(ValueError, match="one recording of each"):
         Outcome.of(recordings[:1])
     with pytest.raises(ValueError, match="different schedules"):
-        Outcome.of([recordings[0], {**recordings[1], "schedule": Schedule(5, 1).to_dict()}, *recordings[2:]])
+        Outcome.of([recordings[0], {**recordings[1], "schedule": LoadSchedule(5, 1).to_dict()}, *recordings[2:]])
     with pytest.raises(ValueError, match="leaves nothing"):
         Outcome.of(recordings, warmup=99)
     with pytest.raises(ValueError, match="no multiple of the epoch"):

@@ -37,16 +37,16 @@ dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.stores dataflow.state.tables dataflow.time megaphone.errors
-megaphone.control: dataflow dataflow.errors megaphone.errors megaphone.keys
-megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state dataflow.time megaphone.control
-megaphone.router: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load
+megaphone.control: dataflow dataflow.errors dataflow.state megaphone.errors megaphone.keys
+megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.stores dataflow.time megaphone.control
+megaphone.router: dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.stores dataflow.state.tables dataflow.time megaphone.control megaphone.keys
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.time megaphone.keys megaphone.load megaphone.router
-megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.router
-megaphone.operators: dataflow dataflow.errors dataflow.state.stores dataflow.time megaphone.assembly megaphone.router | dataflow.state.folds dataflow.state.tables
-megaphone.migration: dataflow dataflow.errors dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
-megaphone.harness: dataflow.operators dataflow.run | megaphone.harness.plots
+megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
+megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load megaphone.router
+megaphone.migration: dataflow dataflow.errors dataflow.state dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
+megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
-megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators | dataflow.state.folds megaphone.router
+megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators | dataflow.state.folds
 
 planners.errors:
 planners.decoding: planners.errors

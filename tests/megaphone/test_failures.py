@@ -173,7 +173,7 @@ def test_a_record_that_cannot_move_fails_the_run_and_names_the_operator() -> Non
 # ------------------------------------------------------------------------------- a worker that dies in mid-migration
 
 PROGRAM = """
-    import numpy as np, megaphone, megaphone.router.routing, megaphone.host.host
+    import numpy as np, megaphone, megaphone.router.routing, megaphone.host.s
     victim, moment, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     megaphone.router.routing.PIECE, megaphone.router.routing.PIECES = 8, 64
 
@@ -193,7 +193,7 @@ PROGRAM = """
 
             megaphone.router.routing.Router._send_pieces = dying
         else:                                       # some has arrived
-            host = megaphone.host.host.S
+            host = megaphone.host.s.S
             install, calls = host._install_arrivals, []
 
             def dying(self):

@@ -102,7 +102,7 @@ def test_before_anybody_has_told_sizes_bins_go_one_by_one(asked: int | None) -> 
     told = run(batched(BINS, budget=asked), interval=1000.0)
     assert not told[-1][1][0].any()
     assert steps_of(told) == [[0], [2], [4], [6]]
-    assert told[-1][2] == megaphone.migration.controller.Progress(4, 4, 4, 4)
+    assert told[-1][2] == megaphone.migration.controller.MigrationProgress(4, 4, 4, 4)
 
 
 def test_an_operator_that_shall_tell_no_sizes_moves_what_is_asked_for() -> None:

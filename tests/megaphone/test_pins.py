@@ -92,7 +92,7 @@ BEFORE = Router._departing
         (OVERRIDES_AT, lambda self, time: self.latest_overrides, run_case),
         ("dataflow.state.stores.with_pending.take_pending", lambda *_: np.empty(0, np.uint64), run_case),
         ("megaphone.router.routing.Router._departing", bins_first, run_case),
-        ("megaphone.host.host.S._install_arrivals", install_at_once, run_case),
+        ("megaphone.host.s.S._install_arrivals", install_at_once, run_case),
         ("dataflow.state.stores.column_store.ColumnStore._put_key", lambda *_: None, run_case),
         ("dataflow.state.stores.join_store.put_chain", lambda *_: None, run_join),
     ],

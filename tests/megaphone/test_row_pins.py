@@ -95,7 +95,7 @@ def test_the_properties_hold_where_keys_and_bins_go_in_pieces(small_pieces: list
         ("megaphone.control.configuration.Configurations.overrides_at", lambda self, time: self.latest_overrides),
         ("dataflow.state.stores.row_bins.RowBins.depart_key", without_pending),
         ("megaphone.router.routing.Router._departing", bins_first),
-        ("megaphone.host.host.S._install_arrivals", install_at_once),
+        ("megaphone.host.s.S._install_arrivals", install_at_once),
         ("dataflow.state.stores.row_bins.RowBins.install_key", lambda self, number, arrived: None),
     ],
     ids=[

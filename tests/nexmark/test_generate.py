@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 from nexmark.commands import generate
 from nexmark.commands.main import main
 from nexmark.events import files
@@ -145,7 +145,7 @@ def test_progress_is_a_bar_on_a_terminal_and_rare_lines_elsewhere() -> None:
         (io.StringIO(), "generating: 50%, 15 s left\n"),
     ):
         times = iter([0.0, 0.05, 15.0, 15.05])
-        progress = Progress("generating", 4, stream, clock=lambda times=times: next(times), width=6)  # type: ignore[misc]
+        progress = ProgressBar("generating", 4, stream, clock=lambda times=times: next(times), width=6)  # type: ignore[misc]
         for _ in range(3):
             progress.advance(1 if stream.getvalue() == "" else 0)
         progress.finish()

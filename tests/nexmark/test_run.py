@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataflow.testing import simulate
-from megaphone.harness.progress import Progress
+from megaphone.harness.progress import ProgressBar
 from nexmark.answers import oracle
 from nexmark.commands import verify
 from nexmark.commands.main import main
@@ -232,7 +232,7 @@ def test_verify_says_what_differs(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_progress_of_workers_is_whole_lines() -> None:
     stream = io.StringIO()
     times = iter([0.0, 10.0, 20.0])
-    progress = Progress("running", 4, stream, lambda: next(times), width=4, lines=True, terminal=True)
+    progress = ProgressBar("running", 4, stream, lambda: next(times), width=4, lines=True, terminal=True)
     progress.advance(1)
     progress.advance(1)
     progress.finish()

@@ -14,6 +14,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
 from dataflow.operators.replay import Event
 from dataflow.testing import simulate
+from megaphone.assembly import Handle, Migratable
 
 Pair = tuple[str, int]
 
@@ -165,3 +166,52 @@ def migration(control: InputHandle[Any], counts: Stream[Any]) -> None:
     controller.migrate(to=[0] * 16, strategy=megaphone.fluid(), pins={70: None})
     control.send([megaphone.Assign([0, 1]), megaphone.Assign(np.zeros(2, "u4")), megaphone.Move(1, 0)])
     assert_type(controller.configuration, tuple[int, ...])
+
+
+@megaphone.fold(state={"count": "i8"}, output={"key": "i8", "count": "i8"})
+def tally(key: Any, state: Any) -> Any:
+    state.count += 1
+    return key, state.count
+
+
+def lengths(time: int, words: list[str], state: dict[str, int], notificator: Any) -> list[tuple[str, int]]:
+    return [(word, len(word)) for word in words]
+
+
+def totals(key: str, value: int, total: int | None) -> tuple[int, list[float]]:
+    return (total or 0) + value, [value / 2]
+
+
+def both(time: int, words: list[str], ages: list[Pair], state: set[str], n1: Any, n2: Any) -> list[bytes]:
+    return []
+
+
+def batches(time: int, batch: Columns, state: Any, notificator: Any) -> Columns:
+    return batch
+
+
+def migratable_rows(control: Stream[megaphone.Move], words: Stream[str], ages: Stream[Pair], any: Stream[Any]) -> None:
+    counts = megaphone.unary(control, words, key=lambda word: word, fold=lengths, bins=4, by_key=True)
+    assert_type(counts, Migratable[tuple[str, int]])
+    assert_type(counts.map(lambda pair: pair[1]), Stream[int])
+    assert_type(counts.handle, Handle)
+    assert_type(counts.handle.bins, int)
+    assert_type(counts.handle.store.byte_count, int)
+    assert_type(megaphone.state_machine(control, ages, fold=totals), Migratable[float])
+    assert_type(megaphone.state_machine(control, any, fold=totals), Migratable[float])
+    halves = megaphone.state_machine(control, ages, fold=lambda key, value, total: ((total or 0) + value, [key]))
+    assert_type(halves, Migratable[str])
+    met = megaphone.binary(control, words, ages, key=str, right_key=lambda age: age[0], fold=both, state=set)
+    assert_type(met, Migratable[bytes])
+    megaphone.Group([counts, met])
+    megaphone.unary(control, words, key=len, fold=lengths, pending={"x": "i8"})  # type: ignore[call-overload]
+    megaphone.unary(control, ages, key=len, fold=lengths)  # type: ignore[arg-type]
+
+
+def migratable_columns(control: Stream[megaphone.Move], stream: Stream[Columns]) -> None:
+    assert_type(megaphone.state_machine(control, stream, key="key", fold=tally), Migratable[Columns])
+    assert_type(megaphone.unary(control, stream, key="key", fold=batches, state={"n": "i8"}), Migratable[Columns])
+    assert_type(megaphone.join(control, stream, stream, key="key", value=["x"]), Migratable[Columns])
+    assert_type(megaphone.binary(control, stream, stream, key="k", fold=tally, right_fold=tally), Migratable[Columns])
+    megaphone.state_machine(control, stream, key="key", fold=totals)  # type: ignore[call-overload]
+    megaphone.unary(control, stream, key="key", fold=batches, state={"n": "i8"}, by_key=True)  # type: ignore[call-overload]

@@ -85,6 +85,10 @@ class ColumnStore(Store[Columns]):
         found: Flags = np.logical_or.reduce([part.has(bins) for part in self.parts])
         return found
 
+    def describe(self) -> dict[str, str]:
+        fields = {f"field {name}": str(self.table.dtype[name]) for name in self.table.fields}
+        return {"store": type(self).__name__, "shards": str(self.bins), "parts": str(len(self.parts)), **fields}
+
     @property
     def key_count(self) -> int:
         return self.table.key_count

@@ -169,6 +169,9 @@ class RowStore(Store[Rows]):
     def has(self, bins: Bins) -> Flags:
         return np.isin(bins, self.occupied())
 
+    def describe(self) -> dict[str, str]:
+        return {"store": "rows", "shards": str(self.bins)}
+
     @property
     def key_count(self) -> int:
         return self.held.key_count

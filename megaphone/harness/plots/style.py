@@ -8,11 +8,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
 
 # Okabe and Ito's colours: told apart by everybody, and in grey.
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW = (
@@ -28,7 +30,7 @@ BLACK, GREY, FAINT = "#222222", "#777777", "#dddddd"
 COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-_STYLE: Any = {
+_STYLE: dict[RcKeyType, object] = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
     "axes.titlesize": 11,
@@ -108,15 +110,15 @@ def data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _undated(suffix: str) -> dict[str, Any]:
+def _undated(suffix: str) -> dict[str, None]:
     return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
 
 
-def log_axis(axis: Any, low: float, high: float) -> None:
+def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     """A logarithmic axis with plain numbers at the ticks, and with more than the powers of ten if it is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis._set_axes_scale("log")
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     between = (2.0, 5.0) if high / low < 100 else (3.0,) if high / low < 3000 else ()
     axis.set_major_locator(LogLocator(subs=(1.0, *between)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

@@ -64,7 +64,7 @@ def latency_against_duration(
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
-    """Room around the values, and never less than a power of ten, which would make much of little.
+    """Room around the values, and at least a power of ten: a shorter axis would exaggerate small differences.
 
     >>> [round(limit, 3) for limit in _limits([1.0, 1.0])], [round(limit, 3) for limit in _limits([1.0, 1000.0])]
     ([0.316, 3.162], [0.355, 2818.383])

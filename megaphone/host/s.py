@@ -3,23 +3,23 @@
 S has an input for the records of each input of F, and one for migrating state. It installs pieces of bins as they
 arrive; a bin is there when all of its pieces have. It applies the records of a time, those that arrived and those that
 were put off until then, once no input can deliver that time any more: that is `dataflow.state.host`, the same for rows
-and columns, and for operators that do not migrate. S adds what arrives, and what is counted.
+and columns, and for operators that do not migrate. S adds the state that arrives, and statistics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from dataflow.columns import Columns
 from dataflow.lowlevel import Context, InputPort, MessageCapability
 from dataflow.state.host import Host
 from dataflow.state.pieces import Piece, unpack
-from dataflow.state.store import B, Numbers, Store
+from dataflow.state.store import B, Store
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.keys.returns import Returning
-from megaphone.load.statistics import Reporter
+from megaphone.load.statistics import Counted, Heaviest, Reporter
 from megaphone.router.routing import Shared
 
 C_contra = TypeVar("C_contra", contravariant=True)
@@ -31,7 +31,7 @@ class HeavyHitters(Protocol[C_contra]):
     def watch(self, batches: Sequence[Sequence[C_contra]]) -> None:
         """Batches, by input, are about to be applied."""
 
-    def take(self) -> tuple[Any, Numbers, Numbers]:
+    def take(self) -> Heaviest:
         """The heavy keys since this was last asked, their records, and by how much these may be too many."""
 
 
@@ -83,7 +83,7 @@ class S(Generic[B]):
                 self._store.put(piece)
             self._host.hold_from(capability)
 
-    # What the host tells
+    # As the observer of the host
 
     def saw(self, message: MessageCapability) -> None:
         """A message of records is being taken."""
@@ -103,8 +103,8 @@ class S(Generic[B]):
             known = type(until) is int
             self._reporter.report(until if known else None, since if known else None)
 
-    def _tell_heavy(self) -> tuple[Any, ...]:
-        return () if self._heavy is None else self._heavy.take()
+    def _tell_heavy(self) -> Heaviest | None:
+        return None if self._heavy is None else self._heavy.take()
 
-    def _counted(self) -> tuple[Any, Callable[[int, int], Numbers]]:
+    def _counted(self) -> Counted:
         return self._store.records, self._store.sizes

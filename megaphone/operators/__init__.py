@@ -1,0 +1,10 @@
+"""Stateful operators that can be migrated (Listing 1), each an F and an S.
+
+- `signatures`: `unary`, `binary` and `state_machine` as users call them, with a signature for rows and one for columns.
+- `rows`: the operators on rows: `key` is a function of a record, and state is any Python object.
+- `columns`: the operators on columns: `key` names a column, and state is typed. Imported on demand, since it compiles.
+"""
+
+from megaphone.operators.signatures import binary, dense, state_machine, unary
+
+__all__ = ["binary", "dense", "state_machine", "unary"]

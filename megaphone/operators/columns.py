@@ -1,0 +1,204 @@
+"""Migratable operators on columns: records are rows of arrays, and state is typed and lies in segments, one per bin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from dataflow import Stream
+from dataflow.columns import Columns
+from dataflow.columns.batch import Column
+from dataflow.columns.schema import Schema
+from dataflow.lowlevel import Context
+from dataflow.state.folds.fold import Fold
+from dataflow.state.stores.batch_store import BatchNotificator, BatchStore
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.tables.table import Dense, DenseTable, Table
+from dataflow.time.durations import Duration
+from dataflow.time.order import Time
+from dataflow.time.timestamp import unit_of
+from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
+from megaphone.control.updates import Update
+from megaphone.host.s import S
+from megaphone.keys.keyspace import WordKeys
+from megaphone.keys.pinning import PinningStore
+from megaphone.load.heavy import HeavyKeys
+from megaphone.router.columns import ColumnRouter, Wanted
+from megaphone.router.routing import Shared
+
+Emitted: TypeAlias = Columns | Mapping[str, Column] | None
+"""What a function of batches returns."""
+BatchFold: TypeAlias = Callable[[Time, Columns, Table, BatchNotificator], Emitted]
+BatchFold2: TypeAlias = Callable[[Time, Columns, Columns, Table, BatchNotificator], Emitted]
+Names: TypeAlias = str | Sequence[str] | None
+"""The value columns of an input. To the fold, `value` is the column's for one name, and a tuple for several."""
+
+
+def unary(
+    control: Stream[Update],
+    stream: Stream[Columns],
+    *,
+    key: str,
+    fold: BatchFold,
+    state: Schema,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    bins: int = 256,
+    name: str = "unary",
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """One input, and a function of batches; all columns of the input reach it."""
+    return _batches(control, (stream,), (key,), fold, state, pending, keys, bins, name, interval)
+
+
+def binary_batches(
+    control: Stream[Update],
+    left: Stream[Columns],
+    right: Stream[Columns],
+    *,
+    key: str,
+    right_key: str | None = None,
+    fold: BatchFold2,
+    state: Schema,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    bins: int = 256,
+    name: str = "binary",
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """Two inputs, and a function of batches; all columns of the inputs reach it."""
+    by = (key, key if right_key is None else right_key)
+    return _batches(control, (left, right), by, fold, state, pending, keys, bins, name, interval)
+
+
+def binary(
+    control: Stream[Update],
+    left: Stream[Columns],
+    right: Stream[Columns],
+    *,
+    key: str,
+    right_key: str | None = None,
+    fold: Fold,
+    right_fold: Fold,
+    value: Names = None,
+    right_value: Names = None,
+    due: Fold | None = None,
+    keys: Dense | None = None,
+    bins: int = 256,
+    name: str = "binary",
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """Two inputs, and a compiled fold for each, over one state."""
+    sides = (Side(key, value, fold), Side(key if right_key is None else right_key, right_value, right_fold))
+    return _folded(control, (left, right), sides, due, bins, keys, name, interval)
+
+
+def state_machine(
+    control: Stream[Update],
+    stream: Stream[Columns],
+    *,
+    key: str,
+    fold: Fold,
+    value: Names = None,
+    due: Fold | None = None,
+    order: Sequence[str] = (),
+    keys: Dense | None = None,
+    bins: int = 256,
+    name: str = "state_machine",
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """One input, and a compiled fold over the state of a key."""
+    return _folded(control, (stream,), (Side(key, value, fold, order),), due, bins, keys, name, interval)
+
+
+def join(
+    control: Stream[Update],
+    left: Stream[Columns],
+    right: Stream[Columns],
+    *,
+    key: str,
+    right_key: str | None = None,
+    value: Sequence[str] = (),
+    right_value: Sequence[str] = (),
+    unique: str | None = None,
+    bins: int = 256,
+    name: str = "join",
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
+
+    A pair comes out at the later of its times. `unique`: "left" or "right", the side on which a key occurs at most
+    once; records of the other side are then forgotten when they have met.
+    """
+    by = (key, right_key or key)
+    wanted = [Wanted.of(name, columns) for name, columns in zip(by, (value, right_value), strict=True)]
+    store = PinningStore(lambda apart: JoinStore(name, by, (value, right_value), unique, bins))
+    return _stateful(control, (left, right), store, wanted, bins, name, interval)
+
+
+def _folded(
+    control: Stream[Update],
+    streams: Sequence[Stream[Columns]],
+    sides: Sequence[Side],
+    due: Fold | None,
+    bins: int,
+    keys: Dense | None,
+    name: str,
+    interval: float | Duration | None,
+) -> Migratable[Columns]:
+    """F and S for compiled folds."""
+    wanted = [Wanted.of(side.key, (*side.names, *side.order)) for side in sides]
+    here = _among_workers(keys, streams)
+    once = interval is not None
+    store = PinningStore(lambda apart: FoldStore(name, sides, due, bins, None if apart else here, once and not apart))
+    return _stateful(control, streams, store, wanted, bins, name, interval)
+
+
+def _batches(
+    control: Stream[Update],
+    streams: Sequence[Stream[Columns]],
+    by: Sequence[str],
+    fold: BatchFold | BatchFold2,
+    state: Schema,
+    pending: Schema | None,
+    keys: Dense | None,
+    bins: int,
+    name: str,
+    interval: float | Duration | None,
+) -> Migratable[Columns]:
+    """F and S for a function of batches."""
+    here = _among_workers(keys, streams)
+    unit = unit_of(streams[0].scope.domain)
+    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here, unit))
+    return _stateful(control, streams, store, [Wanted(key, None) for key in by], bins, name, interval)
+
+
+def _among_workers(keys: Dense | None, streams: Sequence[Stream[Columns]]) -> Dense | None:
+    """Dense keys whose bins begin at as many workers as there are."""
+    return None if keys is None else replace(keys, workers=streams[0].scope.peers)
+
+
+def _stateful(
+    control: Stream[Update],
+    streams: Sequence[Stream[Columns]],
+    store: PinningStore,
+    wanted: Sequence[Wanted],
+    bins: int,
+    name: str,
+    interval: float | Duration | None,
+) -> Migratable[Columns]:
+    """F and S around a store of bins in columns."""
+    by = [each.key for each in wanted]
+    table = store.table
+    keys = WordKeys(name, table.bins_of, table.domain if isinstance(table, DenseTable) else None)
+
+    def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
+        return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
+
+    def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> ColumnRouter:
+        return ColumnRouter(context, shared, initial, wanted, keys, table)
+
+    parts = Assembly(store, make_router, make_host, keys, reports=interval is not None)
+    return assemble(control, streams, bins, name, parts)
