@@ -16,7 +16,7 @@ from megaphone.harness.recording import Recording
 from megaphone.migration.strategies import Strategy
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Events, Generator, Table
-from nexmark.events.rows import Value
+from nexmark.events.rows import Cell
 from nexmark.queries.operators import MigratableOperators
 from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import BATCH, Job, RunPlan, readable
@@ -91,7 +91,7 @@ class Seen:
     state_bytes: int
     final_keys: int
     results: int  # rows that came out during the run
-    kept: list[tuple[Value, ...]]  # all rows, if the plan says so
+    kept: list[tuple[Cell, ...]]  # all rows, if the plan says so
 
 
 async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
