@@ -108,7 +108,7 @@ async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     gc.collect()
     gc.freeze()  # what exists now will stay: later collections need not look at it
 
-    feed = Feed(job)
+    feed = EpochFeed(job)
     first, ticks, skipped = load.first, load.ticks, load.preload
 
     def send(epoch: int, low: int, high: int) -> None:
@@ -161,7 +161,7 @@ async def _preload(job: Job, load: LoadPlan, generator: Generator) -> None:
         await job.probe.wait_passed(load.first - 1)
 
 
-class Feed:
+class EpochFeed:
     """The inputs of a query as one. When the run is late, several epochs are added before the inputs advance: all are
     sent at the time of the first."""
 
