@@ -2,7 +2,7 @@
 
 A line is `room: rooms that it imports at once | rooms that it imports when a function first runs, or for types only`.
 The room of a package is its front door, `__init__`, alone. `bench` is not listed: it may import everything, and nothing
-imports it. `python -m tests.house.layers` prints the table as the code has it.
+imports it. `python -m tests.house.layers` prints the table as the code has it, and `--write` writes it here.
 """
 
 from __future__ import annotations
