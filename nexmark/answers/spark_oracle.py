@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from nexmark.events.files import paths
-from nexmark.events.rows import Value
+from nexmark.events.rows import Cell
 
 SECOND = 1_000_000_000
 
@@ -53,7 +53,7 @@ def load(session: SparkSession, directory: Path) -> None:
         session.read.parquet(path.as_uri()).createOrReplaceTempView(kind)
 
 
-def answer(session: SparkSession, query: str, **options: int) -> list[tuple[Value, ...]]:
+def answer(session: SparkSession, query: str, **options: int) -> list[tuple[Cell, ...]]:
     """The rows of a query (`q1` to `q8`) over the loaded events; options are windows, as of the other oracle's."""
     if query not in QUERIES:
         raise LookupError(f"there is no query {query!r}; there are {', '.join(QUERIES)}")

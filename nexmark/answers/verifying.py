@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from megaphone import Assign, Move
 from megaphone.control.updates import Update
-from nexmark.events.rows import Value
+from nexmark.events.rows import Cell
 from nexmark.runs.running import RunPlan
 
-Rows: TypeAlias = Counter[tuple[Value, ...]]
+Rows: TypeAlias = Counter[tuple[Cell, ...]]
 
 
 def random_updates(plan: RunPlan, workers: int, count: int, seed: int) -> list[tuple[int, Update]]:

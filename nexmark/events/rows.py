@@ -11,8 +11,8 @@ from nexmark.events.generator import ENCODED
 from nexmark.events.kernels import Column
 from nexmark.events.vocabulary import dictionary
 
-Value: TypeAlias = int | str
-Row: TypeAlias = dict[str, Value]
+Cell: TypeAlias = int | str
+Row: TypeAlias = dict[str, Cell]
 
 
 def rows(table: Mapping[str, Column | pa.Array]) -> list[Row]:
@@ -26,7 +26,7 @@ def rows(table: Mapping[str, Column | pa.Array]) -> list[Row]:
     return [dict(zip(table, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _values(name: str, column: Column | pa.Array) -> list[Value]:
+def _values(name: str, column: Column | pa.Array) -> list[Cell]:
     values = column.tolist()
     if name not in ENCODED:
         return list(values)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.columns import Columns
 from dataflow.columns.pact import key_words
@@ -114,7 +115,7 @@ class Best:
         """The auction with the most bids here, and how many; ties to the smaller id."""
         return self._totals.first()
 
-    def to_be_ticked(self, following: int) -> Ints:
+    def to_be_ticked(self, following: int) -> NDArray[np.uint64]:
         """A key of each bin that has something in it, and no tick at that time yet."""
         state = self._state
         if following != self._following:

@@ -9,7 +9,7 @@ import megaphone
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.columns.schema import Schema
-from dataflow.state import native
+from dataflow.state import native_columns
 from dataflow.state.folds.fold import Fold
 from dataflow.state.stores.batch_store import BatchNotificator
 from dataflow.state.tables.table import Table
@@ -92,10 +92,10 @@ class Operators(Protocol):
 class NativeOperators:
     """An exchange and a table. A query without state needs neither."""
 
-    state_machine = staticmethod(native.state_machine)
-    binary = staticmethod(native.binary)
-    unary = staticmethod(native.unary)
-    join = staticmethod(native.join)
+    state_machine = staticmethod(native_columns.state_machine)
+    binary = staticmethod(native_columns.binary)
+    unary = staticmethod(native_columns.unary)
+    join = staticmethod(native_columns.join)
 
     def stateless(
         self, stream: Stream[Columns], key: str, function: Callable[[Columns], Made], name: str

@@ -16,7 +16,7 @@ from megaphone.harness.recording import Recording
 from megaphone.migration.strategies import Strategy
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Events, Generator, Table
-from nexmark.events.rows import Value
+from nexmark.events.rows import Cell
 from nexmark.queries.operators import MigratableOperators
 from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import BATCH, Job, RunPlan, readable
@@ -91,7 +91,7 @@ class Seen:
     state_bytes: int
     final_keys: int
     results: int  # rows that came out during the run
-    kept: list[tuple[Value, ...]]  # all rows, if the plan says so
+    kept: list[tuple[Cell, ...]]  # all rows, if the plan says so
 
 
 async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
@@ -108,7 +108,7 @@ async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     gc.collect()
     gc.freeze()  # what exists now will stay: later collections need not look at it
 
-    feed = Feed(job)
+    feed = EpochFeed(job)
     first, ticks, skipped = load.first, load.ticks, load.preload
 
     def send(epoch: int, low: int, high: int) -> None:
@@ -161,7 +161,7 @@ async def _preload(job: Job, load: LoadPlan, generator: Generator) -> None:
         await job.probe.wait_passed(load.first - 1)
 
 
-class Feed:
+class EpochFeed:
     """The inputs of a query as one. When the run is late, several epochs are added before the inputs advance: all are
     sent at the time of the first."""
 

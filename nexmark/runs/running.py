@@ -18,7 +18,7 @@ from megaphone.harness.progress import ProgressBar
 from megaphone.harness.startline import agree_on_start
 from nexmark.events.config import Config
 from nexmark.events.generator import ENCODED
-from nexmark.events.rows import Value
+from nexmark.events.rows import Cell
 from nexmark.events.vocabulary import dictionary
 from nexmark.queries.operators import MigratableOperators, NativeOperators, Operators
 from nexmark.queries.queries import NEEDS, QUERIES, QueryOptions
@@ -69,7 +69,7 @@ class RunResult:
     setup: float  # building, compiling and waiting for the others
     cpu: float  # seconds of this process, of the run itself
     peak: int  # bytes of memory
-    kept: list[tuple[Value, ...]]  # rows, if the plan says `keep`
+    kept: list[tuple[Cell, ...]]  # rows, if the plan says `keep`
     last: int = -1  # the time at which the last epoch was sent; -1 if there was none
 
 

@@ -1,12 +1,15 @@
 """Which room imports which: as it is (`edges`), as it may be (`rooms.ROOMS`), and in what they differ.
 
-`python -m tests.house.layers` prints the imports as they are, in the form of the table.
+`python -m tests.house.layers` prints the imports as they are, in the form of the table; `--write` puts them into it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.house.tree import ROOT, House, Import
 
@@ -83,7 +86,7 @@ def unused(house: House, rooms: dict[str, Door]) -> list[str]:
 
 
 def as_table(house: House, rooms: dict[str, Door]) -> str:
-    """The imports as they are, in the form of the table."""
+    """The imports as they are, in the form of the table, a block for each package."""
     doors: dict[str, Door] = {room: Door() for room in rooms}
     found = edges(house, rooms)
     for here, there, at_once in found:
@@ -91,13 +94,26 @@ def as_table(house: House, rooms: dict[str, Door]) -> str:
             doors[here].at_once.add(there)
         elif (here, there, True) not in found:
             doors[here].on_demand.add(there)
-    return "\n".join(
-        f"{room}: {' '.join(sorted(door.at_once))} | {' '.join(sorted(door.on_demand))}".rstrip("| ")
-        for room, door in doors.items()
-    )
+    blocks: dict[str, list[str]] = defaultdict(list)
+    for room, door in doors.items():
+        line = f"{room}: {' '.join(sorted(door.at_once))} | {' '.join(sorted(door.on_demand))}"
+        blocks[room.partition(".")[0]].append(line.rstrip("| "))
+    return "\n\n".join("\n".join(lines) for lines in blocks.values())
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints the table, or writes it where it belongs: whoever changes it says why in the commit."""
+    from tests.house import rooms
+
+    new = as_table(House(ROOT), rooms.ROOMS)
+    if arguments != ["--write"]:
+        print(new)
+        return
+    file = Path(rooms.__file__)
+    head, _, rest = file.read_text(encoding="utf-8").partition('"""\ndataflow')
+    _, _, tail = rest.partition('\n"""\n)')
+    file.write_text(f'{head}"""\n{new}\n"""\n){tail}', encoding="utf-8")
 
 
 if __name__ == "__main__":
-    from tests.house.rooms import ROOMS
-
-    print(as_table(House(ROOT), ROOMS))
+    main(sys.argv[1:])

@@ -17,7 +17,7 @@ from nexmark.commands.main import main as command
 from nexmark.events.config import Config
 from nexmark.events.rows import rows
 from nexmark.queries.queries import QUERIES
-from nexmark.runs.measuring import Feed, LoadPlan, half_moved, main
+from nexmark.runs.measuring import EpochFeed, LoadPlan, half_moved, main
 from nexmark.runs.running import RunPlan
 from tests.nexmark.runs import rows_of
 
@@ -74,7 +74,7 @@ class Sent:
 
 def test_epochs_that_are_late_are_sent_as_one() -> None:
     job: Any = Sent()
-    feed = Feed(job)
+    feed = EpochFeed(job)
     feed.advance_to(1)
     for id in (1, 2):
         feed.add({"person": {"id": np.array([id])}})

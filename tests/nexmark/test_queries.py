@@ -13,7 +13,7 @@ from nexmark.answers import oracle
 from nexmark.events.config import SECOND, Config
 from nexmark.events.vocabulary import dictionary
 from nexmark.queries.hot_auctions import pane_of
-from nexmark.runs.measuring import Feed
+from nexmark.runs.measuring import EpochFeed
 from nexmark.runs.running import Job, RunPlan, RunResult, main, readable
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import answer, columns, options_of, plain, random_plan, random_updates, rows_of
@@ -70,7 +70,7 @@ async def late(worker: dataflow.Worker, plan: RunPlan, seed: int) -> RunResult:
     """As workers that are late: several epochs are sent at the time of the first, the same ones by all."""
     source, chance = plan.source(), random.Random(seed)
     job = Job(worker, plan, source.grid, plain(plan))
-    feed = Feed(job)
+    feed = EpochFeed(job)
     job.configure(plan.updates if worker.index == 0 else ())
     number = 0
     job.advance_to(source.time(0))
