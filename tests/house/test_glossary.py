@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_walk_of_a_record_is_short_and_crosses_no_border_twice() -> None:
     steps = re.findall(r"^\d+\. `([^`]+)`", section(MAP, "The way of a record"), re.MULTILINE)
     assert 20 < len(steps) < 35
     rooms = [str(Path(step).parent) for step in steps]
-    borders = [(before, after) for before, after in zip(rooms, rooms[1:], strict=False) if before != after]
+    borders = [(before, after) for before, after in pairwise(rooms) if before != after]
     twice = sorted({border for border in borders if borders.count(border) > 1})
     assert not twice, f"crossed twice: {twice}"
 
