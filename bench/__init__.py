@@ -7,7 +7,7 @@
 - ``experiments/`` the experiments themselves; a module put there is found without being listed anywhere
 - ``timing`` how a short piece of code is timed
 - ``papers`` which figures the papers have, drawn here or not
-- ``command`` the command line; ``table``, ``progress`` what a person sees; ``document`` what files keep, JSON or Markdown
+- ``command`` the command line; ``table``, ``progress``, ``document`` what a person sees and what a file keeps
 
 What the numbers were taken on (machine, revision, command), open-loop runs and plots are in ``megaphone.harness``.
 
