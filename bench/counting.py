@@ -157,10 +157,10 @@ def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float
 
 def _plain_hashed(mine: Any) -> Callable[[Any, Any], Any]:
     """One table, without bins, rows fetched ahead of their use: the engine's own kernel, and nothing else."""
-    from dataflow.state.folds.driver import Driver
+    from dataflow.state.folds.driver import FoldDriver
     from dataflow.state.tables.table import HashTable
 
-    driver = Driver(count, ("diff",), HashTable(2, count.state), True)
+    driver = FoldDriver(count, ("diff",), HashTable(2, count.state), True)
     driver.apply(0, mine, [np.ones(len(mine), np.int64)])
     return lambda keys, ones: driver.apply(0, keys, [ones])
 

@@ -18,7 +18,7 @@ from dataflow.launch.cluster import run_cluster
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
-from dataflow.run.worker import WARN_AFTER
+from dataflow.run.pump import WARN_AFTER
 
 EPILOG = """\
 one host:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, TypeVarTuple
+from typing import overload
 
 import trio
 
@@ -19,11 +19,10 @@ from dataflow.errors import DataflowError
 from dataflow.launch.signals import run_trio, sigterm_interrupts
 from dataflow.run.exceptions import unwrap
 from dataflow.run.foreign import require_trio
-from dataflow.run.worker import WARN_AFTER, Worker
+from dataflow.run.pump import WARN_AFTER, A, Pump, R
+from dataflow.run.worker import Worker
 
-Main = Callable[..., Awaitable[Any]]
-A = TypeVarTuple("A")  # what main takes beside its worker
-R = TypeVar("R")  # what it returns
+Main = Callable[..., Awaitable[object]]  # what main takes and returns is its own affair
 
 
 def execute(
@@ -75,9 +74,31 @@ def execute(
     return everything
 
 
+@overload
+async def execute_async(
+    main: Callable[[Worker], Awaitable[R]],
+    args: tuple[()] = ...,
+    workers: int = ...,
+    debug: bool = ...,
+    limit: int = ...,
+    warn_after: float | None = ...,
+) -> list[R]: ...
+
+
+@overload
+async def execute_async(
+    main: Callable[[Worker, *A], Awaitable[R]],
+    args: tuple[*A],
+    workers: int = ...,
+    debug: bool = ...,
+    limit: int = ...,
+    warn_after: float | None = ...,
+) -> list[R]: ...
+
+
 async def execute_async(
     main: Callable[..., Awaitable[R]],
-    args: tuple[Any, ...] = (),
+    args: tuple[object, ...] = (),
     workers: int = 1,
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
@@ -87,20 +108,20 @@ async def execute_async(
     check_main(main, workers)
     check_warn_after(warn_after)
     require_trio()
-    everyone = [Worker(index, workers, debug, limit, warn_after) for index in range(workers)]
-    results: list[Any] = [None] * workers
+    everyone = [Pump(index, workers, debug, limit, warn_after) for index in range(workers)]
+    results: dict[int, R] = {}
     transport = InProcess(everyone)
 
-    async def run(worker: Worker) -> None:
-        worker.transport = transport
-        async with worker.running() as nursery:
-            nursery.start_soon(worker.pump, name=f"worker {worker.index}")
-            results[worker.index] = await worker.run_main(main, *args)
+    async def run(pump: Pump) -> None:
+        pump.transport = transport
+        async with pump.running() as nursery:
+            nursery.start_soon(pump.run, name=f"worker {pump.index}")
+            results[pump.index] = await pump.run_main(main, *args)
 
     async with trio.open_nursery() as nursery:
-        for worker in everyone:
-            nursery.start_soon(run, worker, name=f"main of worker {worker.index}")
-    return results
+        for pump in everyone:
+            nursery.start_soon(run, pump, name=f"main of worker {pump.index}")
+    return [results[index] for index in range(workers)]
 
 
 def refuse_inside_a_loop() -> None:

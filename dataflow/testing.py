@@ -18,16 +18,18 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Protocol
 
 import trio
 import trio.testing
 
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
-from dataflow.execute import A, Main, R, check_main
+from dataflow.execute import check_main
 from dataflow.run.clock import Clock
 from dataflow.run.exceptions import unwrap
+from dataflow.run.explain import explain
+from dataflow.run.pump import A, Pump, R
 from dataflow.run.signal import Signal
 from dataflow.run.worker import Worker
 
@@ -57,7 +59,7 @@ def simulate(
     simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair)
     # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
     # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.
-    scheduling: Any = trio._core._run
+    scheduling: _TrioScheduling = trio._core._run
     chance, flag = scheduling._r, scheduling._ALLOW_DETERMINISTIC_SCHEDULING
     state = chance.getstate()
     chance.seed(seed)
@@ -71,6 +73,13 @@ def simulate(
     finally:
         chance.setstate(state)
         scheduling._ALLOW_DETERMINISTIC_SCHEDULING = flag
+
+
+class _TrioScheduling(Protocol):
+    """What decides which of the tasks that can run trio runs first (no part of its interface)."""
+
+    _r: random.Random
+    _ALLOW_DETERMINISTIC_SCHEDULING: bool
 
 
 def _fair(chance: random.Random, turns: Sequence[Turn]) -> int:
@@ -112,7 +121,7 @@ class Simulation:
         self._random = random.Random(seed)
         self._network = _Network()
         self._signal = Signal()
-        self._workers = [Worker(index, workers, debug) for index in range(workers)]
+        self._pumps = [Pump(index, workers, debug) for index in range(workers)]
         self._trace = trace
         self._limit = turns
         self._running = workers
@@ -120,27 +129,27 @@ class Simulation:
         self._fruitless = 0  # how often in a row that made nothing happen
         self.turn = 0
         clock = _UniqueClock()
-        for worker in self._workers:
-            worker.transport, worker.signal, worker.clock = self._network, self._signal, clock
-            worker.grant = self._wait_for_grant
+        for pump in self._pumps:
+            pump.transport, pump.signal, pump.clock = self._network, self._signal, clock
+            pump.grant = self._wait_for_grant
 
-    async def run(self, main: Main, args: tuple[Any, ...]) -> list[Any]:
+    async def run(self, main: Callable[[Worker, *A], Awaitable[R]], args: tuple[*A]) -> list[R]:
         """Runs every worker's main, and the scheduler beside them."""
-        results: list[Any] = [None] * len(self._workers)
+        results: dict[int, R] = {}
 
-        async def run_worker(worker: Worker) -> None:
+        async def run_worker(pump: Pump) -> None:
             for _ in range(self._random.randrange(8)):
                 await trio.lowlevel.checkpoint()  # workers do not all start at once
-            async with worker.running():
-                results[worker.index] = await worker.run_main(main, *args)
+            async with pump.running():
+                results[pump.index] = await pump.run_main(main, *args)
             self._running -= 1
             self._signal.set()
 
         async with trio.open_nursery() as nursery:
-            for worker in self._workers:
-                nursery.start_soon(run_worker, worker)
+            for pump in self._pumps:
+                nursery.start_soon(run_worker, pump)
             await self._schedule()
-        return results
+        return [results[pump.index] for pump in self._pumps]
 
     async def _schedule(self) -> None:
         while True:
@@ -180,23 +189,23 @@ class Simulation:
     def _choices(self) -> list[tuple[Turn, Callable[[], None]]]:
         """Everything that could happen next."""
         choices: list[tuple[Turn, Callable[[], None]]] = []
-        for worker in self._workers:
-            choices += _worker_choices(worker)
+        for pump in self._pumps:
+            choices += _worker_choices(pump)
         choices += [(label, self._delivery(label)) for label in self._network.waiting()]
         return choices
 
     def _delivery(self, label: Turn) -> Callable[[], None]:
         def deliver() -> None:
             to, message = self._network.take(label, self._random)
-            self._workers[to].act(lambda: self._workers[to].deliver(message))
+            self._pumps[to].act(lambda: self._pumps[to].deliver(message))
 
         return deliver
 
     async def _idle(self) -> bool:
         """Nothing can happen until some main or timer goes on. False when all mains have returned."""
-        for worker in self._workers:
-            worker.retire()
-            worker.rest()
+        for pump in self._pumps:
+            pump.retire()
+            pump.rest()
         await trio.testing.wait_all_tasks_blocked()
         if self._running == 0:
             return False
@@ -216,16 +225,16 @@ class Simulation:
         return True
 
     def _explain(self) -> str:
-        return "\n".join(worker.explain() for worker in self._workers)
+        return "\n".join(explain(pump) for pump in self._pumps)
 
 
-def _worker_choices(worker: Worker) -> list[tuple[Turn, Callable[[], None]]]:
+def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
     def by_worker(action: Callable[[], None]) -> Callable[[], None]:
-        return lambda: worker.act(action)
+        return lambda: pump.act(action)
 
     choices: list[tuple[Turn, Callable[[], None]]] = []
-    for dataflow in worker.dataflows:
-        where = (f"worker {worker.index}", dataflow.name)
+    for dataflow in pump.dataflows:
+        where = (f"worker {pump.index}", dataflow.name)
         for number in dataflow.runnable:
             run = by_worker(lambda d=dataflow, n=number: d.run_only(n))  # type: ignore[misc]
             choices.append((("run", *where, dataflow.operators[number].label), run))

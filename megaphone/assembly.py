@@ -81,7 +81,7 @@ def assemble(
     scope = streams[0].scope
     if not scope.domain.total:
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
-    peers = scope.dataflow.worker.peers
+    peers = scope.peers
     probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router] = []
@@ -125,7 +125,7 @@ def _router(
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.dataflow.worker.peers, keys))
+    last = builder.add_input(control, ControlPact(bins, streams[0].scope.peers, keys))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

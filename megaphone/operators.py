@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
+from dataflow.state.stores.row_folds import RightPostponer, folding, one_input
 from dataflow.state.stores.row_store import Postponer
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
@@ -58,10 +59,7 @@ def unary(
         return columns.unary(control, (stream,), (key,), fold, bins, state, pending, keys, name, interval)
     _refuse_columns(name, pending=pending, keys=keys)
 
-    def apply(time: Time, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
-        return fold(time, records[0], state, postponer)
-
-    return rows.stateful(control, (stream,), (key,), bins, state or dict, apply, name, interval, by_key)
+    return rows.stateful(control, (stream,), (key,), bins, state or dict, one_input(fold), name, interval, by_key)
 
 
 def binary(
@@ -109,7 +107,7 @@ def binary(
     )
 
     def apply(time: Time, records: list[list[Any]], state: Any, postponer: Postponer) -> Any:
-        return fold(time, records[0], records[1], state, postponer, rows.RightPostponer(postponer))
+        return fold(time, records[0], records[1], state, postponer, RightPostponer(postponer))
 
     by = (key, right_key or key)
     return rows.stateful(control, (left, right), by, bins, state or dict, apply, name, interval, by_key)
@@ -144,7 +142,7 @@ def state_machine(
         return columns.folded(control, (stream,), ((key, value, fold, order),), due, bins, keys, name, interval)
     _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
     by = (operator.itemgetter(0),)
-    return rows.stateful(control, (stream,), by, bins, dict, rows.folding(fold), name, interval, by_key=True)
+    return rows.stateful(control, (stream,), by, bins, dict, folding(fold), name, interval, by_key=True)
 
 
 def dense(domain: int) -> Dense:

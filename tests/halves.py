@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 FIRST = ("tests", "dataflow", "megaphone", "bench")
-SECOND = ("tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "planners", "nexmark")
+SECOND = ("tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "planners", "nexmark")
 
 
 def main() -> int:

@@ -15,8 +15,8 @@ from bench.registry import figure
 from bench.run import Run
 from megaphone.harness import plots
 from nexmark.events.config import Config
-from nexmark.runs.measuring import Load, main
-from nexmark.runs.running import Plan
+from nexmark.runs.measuring import LoadPlan, main
+from nexmark.runs.running import RunPlan
 
 RATE = 200_000
 BINS = 1 << 12
@@ -50,12 +50,12 @@ SCALES = {
 }
 
 
-def load_of(query: str, strategy: str, quick: bool) -> Load:
+def load_of(query: str, strategy: str, quick: bool) -> LoadPlan:
     """A query, bins away at a third of the time, and back at two thirds."""
     scale = SCALES[query]
     seconds = 9.0 if quick else 30.0
-    return Load(
-        Plan(query, scale.config, bins=BINS),
+    return LoadPlan(
+        RunPlan(query, scale.config, bins=BINS),
         RATE,
         seconds,
         scale.epoch,
@@ -82,7 +82,7 @@ def draw(run: Run, query: str) -> None:
     run.draw(plots.timelines(panels, f"NEXMark {query.upper()}: latency while bins move, and move back", caption))
 
 
-def _caption(query: str, load: Load, keys: int, mib: float) -> str:
+def _caption(query: str, load: LoadPlan, keys: int, mib: float) -> str:
     scale = SCALES[query]
     parts = [
         f"two workers, {load.rate:,.0f} events/s, epochs of {load.epoch * 1000:g} ms, {BINS:,} bins",

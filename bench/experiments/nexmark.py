@@ -15,7 +15,7 @@ from bench.run import Run
 from megaphone.harness import plots, tables
 from nexmark.events.config import Config
 from nexmark.queries.queries import NEEDS, QUERIES
-from nexmark.runs.running import Job, Plan, Result, main
+from nexmark.runs.running import Job, RunPlan, RunResult, main
 
 # Million events/s, recorded on this kind of machine (two cores): the Rust original on two threads, whose strings are
 # empty and whose auctions hardly ever close; and Bytewax on two processes, at 10,000 events/s of event time.
@@ -44,7 +44,7 @@ def nexmark(run: Run) -> None:
         count = _count(query, events)
         for _ in range(rounds if count == events else 2 * rounds + 1):
             for variant, taken in seconds.items():
-                taken.append(_seconds(Plan(query, Config(rate=RATES[label]), events=count, variant=variant)))
+                taken.append(_seconds(RunPlan(query, Config(rate=RATES[label]), events=count, variant=variant)))
         fast = {variant: count / median(taken) for variant, taken in seconds.items()}
         for variant, rate in fast.items():
             run.report(f"{query} {variant}, {label} (baseline: Rust)", rate, "events/s", RUST[variant][query] * 1e6)
@@ -78,8 +78,8 @@ def _row(query: str, label: str, fast: Mapping[str, float]) -> list[str]:
     return [query.upper(), label, *ours, ratio, *theirs]
 
 
-def _seconds(plan: Plan) -> float:
-    results: list[Result] = dataflow.execute(main, plan, workers=2)
+def _seconds(plan: RunPlan) -> float:
+    results: list[RunResult] = dataflow.execute(main, plan, workers=2)
     return max(result.seconds for result in results)
 
 
@@ -89,7 +89,7 @@ def nexmark_profile(run: Run) -> None:
     events = 2_000_000 if run.quick else 10_000_000
     rows = []
     for query in run.each("queries", list(QUERIES)):
-        plan = Plan(query, events=_count(query, events))
+        plan = RunPlan(query, events=_count(query, events))
         parts: list[dict[str, float]] = dataflow.execute(_profiled, plan, workers=2)
         whole = sum(part["whole"] for part in parts)
         shares = {purpose: 100 * sum(part[purpose] for part in parts) / whole for purpose in (*PURPOSES, UNSEEN)}
@@ -102,7 +102,7 @@ def nexmark_profile(run: Run) -> None:
 UNSEEN = "not seen"
 
 
-async def _profiled(worker: dataflow.Worker, plan: Plan) -> dict[str, float]:
+async def _profiled(worker: dataflow.Worker, plan: RunPlan) -> dict[str, float]:
     profile = cProfile.Profile()
     began = 0.0
 

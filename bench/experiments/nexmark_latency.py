@@ -14,8 +14,8 @@ from megaphone.harness import Outcome
 from megaphone.harness.tables import label, number, table
 from nexmark.queries.queries import QUERIES
 from nexmark.runs import running
-from nexmark.runs.measuring import Load, main
-from nexmark.runs.running import Plan, Result
+from nexmark.runs.measuring import LoadPlan, main
+from nexmark.runs.running import RunPlan, RunResult
 
 LAG = 0.05  # seconds: a rate is not sustained if what was due by the end of a trial takes longer than that beyond it
 STEP = 2**0.5  # from one rate that is tried to the next
@@ -75,7 +75,7 @@ def highest(sustains: Callable[[float], bool], first: float) -> float:
 def _throughput(query: str) -> float:
     """Events/s of the closed loop."""
     events = 10_000_000
-    results: list[Result] = dataflow.execute(running.main, Plan(query, events=events), workers=2)
+    results: list[RunResult] = dataflow.execute(running.main, RunPlan(query, events=events), workers=2)
     return events / max(result.seconds for result in results)
 
 
@@ -85,6 +85,6 @@ def _sustains(query: str, seconds: float, rate: float) -> bool:
 
 
 def _outcome(query: str, rate: float, seconds: float) -> Outcome:
-    load = Load(Plan(query), rate, seconds, ready=READY)
+    load = LoadPlan(RunPlan(query), rate, seconds, ready=READY)
     seen: list[Any] = dataflow.execute(main, load, workers=2)
     return load.outcome(seen, warmup=seconds / 4)

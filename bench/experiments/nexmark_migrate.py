@@ -15,8 +15,8 @@ from bench.registry import benchmark
 from bench.run import Run
 from megaphone.harness import Outcome
 from megaphone.harness.tables import duration, number, table
-from nexmark.runs.measuring import Load, main
-from nexmark.runs.running import Plan
+from nexmark.runs.measuring import LoadPlan, main
+from nexmark.runs.running import RunPlan
 
 QUERIES = ("q3", "q4", "q5", "q6", "q8")  # those with a state that is worth moving
 RATE = 200_000
@@ -53,12 +53,12 @@ def nexmark_migrate(run: Run) -> None:
     run.tell(f"{told}\n{table(HEADINGS, rows)}")
 
 
-def load_of(query: str, quick: bool) -> Load:
+def load_of(query: str, quick: bool) -> LoadPlan:
     """A migration every three seconds."""
     scale = SCALES[query]
     gap = 2.0 if quick else 3.0
-    return Load(
-        Plan(query, scale.config, bins=BINS),
+    return LoadPlan(
+        RunPlan(query, scale.config, bins=BINS),
         RATE,
         2.0 + gap * (len(STRATEGIES) + 1),
         scale.epoch,

@@ -21,14 +21,15 @@ arrived, when an input frontier has moved (if the operator asked to watch it), o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dataflow.build.capability import Capability
+from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
 from dataflow.build.operator import Operator, Step
-from dataflow.channels.pact import Pact, Pipeline
+from dataflow.channels.pact import Pact, Pipeline, Record
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError, ScopeMismatch
 from dataflow.progress.graph import Source, Target
 from dataflow.progress.paths import PathSummary, identity
@@ -36,10 +37,15 @@ from dataflow.run.clock import Clock
 from dataflow.run.dataflow import writing
 from dataflow.run.foreign import advise
 from dataflow.time.durations import Duration, seconds
+from dataflow.time.order import TimeSummary
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
+
+D = TypeVar("D")  # of records that come in
+E = TypeVar("E")  # of those that go out
+F = TypeVar("F")  # of those that come in at the second input
 
 
 class Context:
@@ -62,12 +68,12 @@ class Context:
     @property
     def worker(self) -> int:
         """The index of this worker."""
-        return self._operator.dataflow.worker.index
+        return self._operator.dataflow.pump.index
 
     @property
     def peers(self) -> int:
         """The number of workers."""
-        return self._operator.dataflow.worker.peers
+        return self._operator.dataflow.pump.peers
 
     @property
     def name(self) -> str:
@@ -87,7 +93,7 @@ class Context:
     @property
     def clock(self) -> Clock:
         """The worker's clock."""
-        return self._operator.dataflow.worker.clock
+        return self._operator.dataflow.pump.clock
 
     def activate(self) -> None:
         """Has the step called soon, though nothing arrived. May be called from anywhere in the worker's thread."""
@@ -105,7 +111,7 @@ class Context:
 
         self.spawn(sleep)
 
-    def spawn(self, task: Callable[[], Any]) -> None:
+    def spawn(self, task: Callable[[], Awaitable[object]]) -> None:
         """Starts a task that lives no longer than the worker. What it raises gets a note that names the operator."""
         dataflow = self._operator.dataflow
         self._operator.has_tasks = True
@@ -118,7 +124,7 @@ class Context:
                 error.add_note(dataflow.where(self._operator))
                 raise
 
-        dataflow.worker.spawn(run, self.name)
+        dataflow.pump.spawn(run, self.name)
 
     def keep(self, size: int) -> None:
         """Says that a task of this operator has taken data of that weight (see `dataflow.comm.flow.weigh`) to deal with
@@ -151,7 +157,7 @@ class OperatorBuilder:
         self._outputs: list[tuple[Scope, Mapping[int, PathSummary] | None, bool]] = []
         self._built = False
 
-    def add_input(self, stream: Stream[Any], pact: Pact | None = None) -> int:
+    def add_input(self, stream: Stream[object], pact: Pact | None = None) -> int:
         """Adds an input that reads `stream`; returns its number."""
         stream.require_usable(self.name)
         if stream.scope is not self.scope:
@@ -170,7 +176,11 @@ class OperatorBuilder:
         return len(self._inputs) - 1
 
     def add_output(
-        self, connections: Mapping[int, Any] | None = None, *, initial: bool = False, scope: Scope | None = None
+        self,
+        connections: Mapping[int, PathSummary | TimeSummary | None] | None = None,
+        *,
+        initial: bool = False,
+        scope: Scope | None = None,
     ) -> int:
         """Adds an output; returns its number.
 
@@ -183,7 +193,7 @@ class OperatorBuilder:
         self._outputs.append((scope or self.scope, paths, initial))
         return len(self._outputs) - 1
 
-    def build(self, make: Callable[[Context], Step], *, frontier: bool = False) -> list[Stream[Any]]:
+    def build(self, make: Callable[[Context], Step], *, frontier: bool = False) -> list[Stream[Record]]:
         """Adds the operator to the dataflow and returns the streams of its outputs.
 
         `frontier`: the step is also called when an input frontier has moved.
@@ -239,14 +249,14 @@ class OperatorBuilder:
 
 
 def unary(
-    stream: Stream[Any],
+    stream: Stream[D],
     name: str,
-    make: Callable[[Context], Callable[[InputPort, OutputPort], None]],
+    make: Callable[[Context], Callable[[InputPort[D], OutputPort[E]], None]],
     *,
     pact: Pact | None = None,
     frontier: bool = False,
     initial: bool = False,
-) -> Stream[Any]:
+) -> Stream[E]:
     """An operator with one input and one output."""
     builder = OperatorBuilder(stream.scope, name)
     builder.add_input(stream, pact)
@@ -263,15 +273,15 @@ def unary(
 
 
 def binary(
-    left: Stream[Any],
-    right: Stream[Any],
+    left: Stream[D],
+    right: Stream[F],
     name: str,
-    make: Callable[[Context], Callable[[InputPort, InputPort, OutputPort], None]],
+    make: Callable[[Context], Callable[[InputPort[D], InputPort[F], OutputPort[E]], None]],
     *,
     pacts: tuple[Pact | None, Pact | None] = (None, None),
     frontier: bool = False,
     initial: bool = False,
-) -> Stream[Any]:
+) -> Stream[E]:
     """An operator with two inputs and one output."""
     builder = OperatorBuilder(left.scope, name)
     builder.add_input(left, pacts[0])
@@ -288,23 +298,45 @@ def binary(
     return out
 
 
+@overload
 def unary_notify(
-    stream: Stream[Any],
+    stream: Stream[Columns],
     name: str,
-    on_batch: Callable[[Any, Any, OutputPort, Notificator], None],
-    on_notify: Callable[[Capability, OutputPort, Notificator], None],
+    on_batch: Callable[[MessageCapability, Columns, OutputPort[E], Notificator], None],
+    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+    *,
+    pact: Pact | None = ...,
+) -> Stream[E]: ...
+
+
+@overload
+def unary_notify(
+    stream: Stream[D],
+    name: str,
+    on_batch: Callable[[MessageCapability, list[D], OutputPort[E], Notificator], None],
+    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+    *,
+    pact: Pact | None = ...,
+) -> Stream[E]: ...
+
+
+def unary_notify(
+    stream: Stream[object],
+    name: str,
+    on_batch: Callable[[MessageCapability, Any, OutputPort[E], Notificator], None],
+    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
     *,
     pact: Pact | None = None,
-) -> Stream[Any]:
+) -> Stream[E]:
     """An operator with one input and one output that reacts to batches and to completed times.
 
     `on_batch(capability, batch, output, notificator)`; `on_notify(capability, output, notificator)`.
     """
 
-    def make(context: Context) -> Callable[[InputPort, OutputPort], None]:
+    def make(context: Context) -> Callable[[InputPort, OutputPort[E]], None]:
         notificator = context.notificator()
 
-        def step(input: InputPort, output: OutputPort) -> None:
+        def step(input: InputPort, output: OutputPort[E]) -> None:
             for message, batch in input:
                 on_batch(message, batch, output, notificator)
             for capability in notificator:
@@ -315,7 +347,7 @@ def unary_notify(
     return unary(stream, name, make, pact=pact, frontier=True)
 
 
-def require_callable(function: Any, operator: str, role: str) -> None:
+def require_callable(function: object, operator: str, role: str) -> None:
     """ConstructionError unless `function` can be called: better now than at the first record."""
     if not callable(function):
         raise ConstructionError(f"{operator} needs a function as its {role}, not {function!r}")

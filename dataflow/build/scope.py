@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
+from dataflow.channels.pact import ArrowStream, Record
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
 from dataflow.time.durations import Duration
-from dataflow.time.timestamp import Checked, Domain, Product, domain_of
+from dataflow.time.order import Time, TimeSummary
+from dataflow.time.timestamp import Checked, Domain, Product, TimeType, domain_of
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
+    from dataflow.columns.batch import Columns
     from dataflow.operators.inputs import InputHandle, UnorderedInput
     from dataflow.operators.loops import LoopHandle
     from dataflow.run.dataflow import Dataflow
 
 D = TypeVar("D")
-Items = Iterable[D] | AsyncIterable[D]
+Items: TypeAlias = Iterable[D] | AsyncIterable[D]
+Frame: TypeAlias = Mapping[str, object] | ArrowStream
 
 
 class Scope:
@@ -38,15 +42,25 @@ class Scope:
         root = f"dataflow {self.dataflow.name!r}"
         return root if self.parent is None else f"a nested scope (depth {len(self.levels) - 1}) of {root}"
 
+    @property
+    def worker(self) -> int:
+        """The index of the worker on which this part of the dataflow is built."""
+        return self.dataflow.pump.index
+
+    @property
+    def peers(self) -> int:
+        """The number of workers that build it."""
+        return self.dataflow.pump.peers
+
     # Where records come from
 
     @overload
-    def input(self, name: str = ...) -> tuple[InputHandle[Any], Stream[Any]]: ...
+    def input(self, name: str = ...) -> tuple[InputHandle, Stream[Record]]: ...
 
     @overload
     def input(self, name: str = ..., *, of: type[D]) -> tuple[InputHandle[D], Stream[D]]: ...
 
-    def input(self, name: str = "input", *, of: Any = None) -> tuple[InputHandle[Any], Stream[Any]]:
+    def input(self, name: str = "input", *, of: type[object] | None = None) -> tuple[InputHandle, Stream[Record]]:
         """An input that main feeds: (handle, stream).
 
         `of` is for type checkers only: `scope.input(of=int)` gives an `InputHandle[int]` and a `Stream[int]`.
@@ -54,28 +68,40 @@ class Scope:
         return inputs.input(self, name)
 
     @overload
-    def unordered_input(self, name: str = ...) -> tuple[UnorderedInput[Any], Stream[Any]]: ...
+    def unordered_input(self, name: str = ...) -> tuple[UnorderedInput, Stream[Record]]: ...
 
     @overload
     def unordered_input(self, name: str = ..., *, of: type[D]) -> tuple[UnorderedInput[D], Stream[D]]: ...
 
     def unordered_input(
-        self, name: str = "unordered input", *, of: Any = None
-    ) -> tuple[UnorderedInput[Any], Stream[Any]]:
+        self, name: str = "unordered input", *, of: type[object] | None = None
+    ) -> tuple[UnorderedInput, Stream[Record]]:
         """An input that main feeds at any time for which it holds a capability: (handle, stream). `of`: see `input`."""
         return inputs.unordered_input(self, name)
 
     @overload
     def source(
         self,
-        records: Items[tuple[Any, Iterable[D]]] | Callable[[], Items[tuple[Any, Iterable[D]]]],
+        records: Items[tuple[Time, Iterable[D]]] | Callable[[], Items[tuple[Time, Iterable[D]]]],
         *,
         batch: int | None = ...,
         ahead: int = ...,
-        every: float | None = ...,
+        every: float | Duration | None = ...,
         timed: Literal[True],
         name: str = ...,
     ) -> Stream[D]: ...
+
+    @overload
+    def source(
+        self,
+        records: Frame | Callable[[], Frame],
+        *,
+        batch: int | None = ...,
+        ahead: int = ...,
+        every: float | Duration | None = ...,
+        timed: Literal[False] = ...,
+        name: str = ...,
+    ) -> Stream[Columns]: ...
 
     @overload
     def source(
@@ -84,21 +110,21 @@ class Scope:
         *,
         batch: int | None = ...,
         ahead: int = ...,
-        every: float | None = ...,
+        every: float | Duration | None = ...,
         timed: Literal[False] = ...,
         name: str = ...,
     ) -> Stream[D]: ...
 
     def source(
         self,
-        records: Iterable[Any] | AsyncIterable[Any] | Callable[[], Any],
+        records: source.Items | Callable[[], source.Items],
         *,
         batch: int | None = None,
         ahead: int = 8,
         every: float | Duration | None = None,
         timed: bool = False,
         name: str = "source",
-    ) -> Stream[Any]:
+    ) -> Stream[Record]:
         """The records of an iterable or asynchronous iterable, `batch` of them at each time 0, 1, 2, ...
 
         At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
@@ -106,7 +132,7 @@ class Scope:
         """
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 
-    def replay(self, *captures: Iterable[Any], name: str = "replay") -> Stream[Any]:
+    def replay(self, *captures: Iterable[replay.Event], name: str = "replay") -> Stream[Record]:
         """The streams that were captured (see Stream.capture), as if they happened again."""
         return replay.replay(self, captures, name)
 
@@ -117,7 +143,7 @@ class Scope:
     # Loops
 
     @contextmanager
-    def nested(self, time: Any = int) -> Iterator[Scope]:
+    def nested(self, time: TimeType = int) -> Iterator[Scope]:
         """A scope in which times have one more level, of type `time`: `with scope.nested() as loop: ...`."""
         self.require_open("a nested scope")
         domain = domain_of(time)
@@ -127,7 +153,7 @@ class Scope:
         finally:
             inner.close()
 
-    def feedback(self, summary: Any = 1, name: str = "feedback") -> tuple[LoopHandle, Stream[Any]]:
+    def feedback(self, summary: TimeSummary = 1, name: str = "feedback") -> tuple[LoopHandle, Stream[Record]]:
         """The start of a loop: (handle, stream). What is connected to the handle comes out of the stream later.
 
         `summary` says how much later, in the innermost level of this scope's time.
@@ -136,7 +162,7 @@ class Scope:
 
     # For builders
 
-    def path(self, summary: Any) -> PathSummary:
+    def path(self, summary: PathSummary | TimeSummary | None) -> PathSummary:
         """A summary of the innermost level as a path within this scope; None for the identity."""
         if isinstance(summary, PathSummary):
             return summary

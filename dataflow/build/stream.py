@@ -7,7 +7,7 @@ The methods are the operators of `dataflow.operators`; the documentation of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
 from dataflow.channels.pact import Pact
@@ -15,10 +15,15 @@ from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
 from dataflow.operators import keyed, loops, probe, replay, rows, sink, timing
 from dataflow.progress.graph import Source
-from dataflow.time.order import Time
+from dataflow.time.order import Time, TimeSummary
 
 if TYPE_CHECKING:
+    from dataflow.build.builder import Context
+    from dataflow.build.capability import Capability, MessageCapability
+    from dataflow.build.notificator import Notificator
     from dataflow.build.scope import Scope
+    from dataflow.channels.ports import InputPort, OutputPort
+    from dataflow.columns.batch import Columns
 
 D = TypeVar("D", covariant=True)
 E = TypeVar("E")
@@ -42,7 +47,7 @@ class Stream(Generic[D]):
         graph = self.scope.dataflow.graph
         return f"<stream: {graph.name(self.source)}>"
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Never:
         raise ConstructionError("a stream cannot be iterated: its records arrive later. Use inspect, sink or capture")
 
     # Record by record
@@ -55,15 +60,23 @@ class Stream(Generic[D]):
         """Every item of `function(record)`, for each record."""
         return rows.flat_map(self, function, name)
 
-    def filter(self, predicate: Callable[[D], Any], name: str = "filter") -> Stream[D]:
+    def filter(self, predicate: Callable[[D], object], name: str = "filter") -> Stream[D]:
         """The records for which `predicate(record)` is true."""
         return rows.filter(self, predicate, name)
 
-    def inspect(self, function: Callable[[Time, D], Any], name: str = "inspect") -> Stream[D]:
+    def inspect(self, function: Callable[[Time, D], object], name: str = "inspect") -> Stream[D]:
         """Calls `function(time, record)` for each record, and passes it on."""
         return rows.inspect(self, function, name)
 
-    def inspect_batch(self, function: Callable[[Time, Any], Any], name: str = "inspect_batch") -> Stream[D]:
+    @overload
+    def inspect_batch(
+        self: Stream[Columns], function: Callable[[Time, Columns], object], name: str = ...
+    ) -> Stream[Columns]: ...
+
+    @overload
+    def inspect_batch(self, function: Callable[[Time, list[D]], object], name: str = ...) -> Stream[D]: ...
+
+    def inspect_batch(self, function: Callable[[Time, Any], object], name: str = "inspect_batch") -> Stream[object]:
         """Calls `function(time, batch)` for each batch, a list of records or `Columns`, and passes it on."""
         return rows.inspect_batch(self, function, name)
 
@@ -75,13 +88,13 @@ class Stream(Generic[D]):
         """`parts` streams; a record goes to the one that `route(record)` names."""
         return rows.partition(self, parts, route, name)
 
-    def branch(self, predicate: Callable[[D], Any], name: str = "branch") -> tuple[Stream[D], Stream[D]]:
+    def branch(self, predicate: Callable[[D], object], name: str = "branch") -> tuple[Stream[D], Stream[D]]:
         """Two streams: the records for which `predicate(record)` is true, and the others."""
         return rows.branch(self, predicate, name)
 
     # Between workers
 
-    def exchange(self, key: Callable[[D], Any], name: str = "exchange") -> Stream[D]:
+    def exchange(self, key: Callable[[D], object], name: str = "exchange") -> Stream[D]:
         """Brings records with equal `key(record)` to the same worker."""
         return rows.exchange(self, key, name)
 
@@ -112,12 +125,12 @@ class Stream(Generic[D]):
 
     def aggregate(
         self,
-        key: Callable[[D], Any],
-        initial: Callable[[], Any],
-        fold: Callable[[Any, D], Any],
-        emit: Callable[[Any, Any], Any] | None = None,
+        key: Callable[[D], K],
+        initial: Callable[[], S],
+        fold: Callable[[S, D], S],
+        emit: Callable[[K, S], E] | None = None,
         name: str = "aggregate",
-    ) -> Stream[Any]:
+    ) -> Stream[E] | Stream[tuple[K, S]]:
         """For each key at each time, `initial()` folded over its records; `emit(key, state)`, or (key, state), comes
         out."""
         return keyed.aggregate(self, key, initial, fold, emit, name)
@@ -134,7 +147,7 @@ class Stream(Generic[D]):
     @overload
     def count(self, key: Callable[[D], K], name: str = ...) -> Stream[tuple[K, int]]: ...
 
-    def count(self, key: Callable[[D], Any] | None = None, name: str = "count") -> Stream[Any]:
+    def count(self, key: Callable[[D], K] | None = None, name: str = "count") -> Stream[int] | Stream[tuple[K, int]]:
         """(key, number of records) for each key at each time; without a key, the number of records at each time."""
         return keyed.count(self, key, name)
 
@@ -173,13 +186,13 @@ class Stream(Generic[D]):
     def join(
         self,
         other: Stream[E],
-        key: Callable[[D], Any],
-        other_key: Callable[[E], Any] | None = None,
-        emit: Callable[[Any, D, E], Any] | None = None,
+        key: Callable[[D], K],
+        other_key: Callable[[E], K] | None = None,
+        emit: Callable[[K, D, E], F] | None = None,
         name: str = "join",
-    ) -> Stream[Any]:
+    ) -> Stream[F] | Stream[tuple[K, D, E]]:
         """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or those three."""
-        by = key if other_key is None else other_key
+        by: Callable[[Any], K] = key if other_key is None else other_key
         return keyed.join(self, other, key, by, emit, name)
 
     # Loops
@@ -198,13 +211,17 @@ class Stream(Generic[D]):
 
     @overload
     def iterate(
-        self, body: Callable[[Stream[D]], tuple[Stream[Any], Stream[E]]], summary: Any = ...
+        self, body: Callable[[Stream[D]], tuple[Stream[object], Stream[E]]], summary: TimeSummary = ...
     ) -> Stream[E]: ...
 
     @overload
-    def iterate(self, body: Callable[[Stream[D]], Stream[E]], summary: Any = ...) -> Stream[E]: ...
+    def iterate(self, body: Callable[[Stream[D]], Stream[E]], summary: TimeSummary = ...) -> Stream[E]: ...
 
-    def iterate(self, body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
+    def iterate(
+        self,
+        body: Callable[[Stream[D]], Stream[E] | tuple[Stream[object], Stream[E]]],
+        summary: TimeSummary = 1,
+    ) -> Stream[E]:
         """Sends records round `body` until none are left. See dataflow.operators.loops.iterate."""
         return loops.iterate(self, body, summary)
 
@@ -214,14 +231,20 @@ class Stream(Generic[D]):
         """Something to ask, and to wait on, for how far this stream has come."""
         return probe.probe(self)
 
-    def sink(self, write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:
+    @overload
+    def sink(self: Stream[Columns], write: Callable[[Time, Columns], object], name: str = ...) -> Stream[Never]: ...
+
+    @overload
+    def sink(self, write: Callable[[Time, list[D]], object], name: str = ...) -> Stream[Never]: ...
+
+    def sink(self, write: sink.Write, name: str = "sink") -> Stream[Never]:
         """Calls `write(time, batch)` for each batch (records or `Columns`), awaiting it if it is asynchronous.
 
         The stream that is returned carries no records; its frontier says what has been written.
         """
         return sink.sink(self, write, name)
 
-    def capture(self, into: Callable[[Any], Any], name: str = "capture") -> Stream[D]:
+    def capture(self, into: Callable[[replay.Event], object], name: str = "capture") -> Stream[D]:
         """Calls `into(event)` with everything that happens on the stream, for Scope.replay; passes the records on."""
         return replay.capture(self, into, name)
 
@@ -234,14 +257,58 @@ class Stream(Generic[D]):
 
     # For operator authors
 
-    def unary(self, name: str, make: Any, **options: Any) -> Stream[Any]:
+    def unary(
+        self,
+        name: str,
+        make: Callable[[Context], Callable[[InputPort[D], OutputPort[E]], None]],
+        *,
+        pact: Pact | None = None,
+        frontier: bool = False,
+        initial: bool = False,
+    ) -> Stream[E]:
         """A generic operator with one input: see dataflow.build.builder.unary."""
-        return builder.unary(self, name, make, **options)
+        return builder.unary(self, name, make, pact=pact, frontier=frontier, initial=initial)
 
-    def unary_notify(self, name: str, on_batch: Any, on_notify: Any, *, pact: Pact | None = None) -> Stream[Any]:
+    @overload
+    def unary_notify(
+        self: Stream[Columns],
+        name: str,
+        on_batch: Callable[[MessageCapability, Columns, OutputPort[E], Notificator], None],
+        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        *,
+        pact: Pact | None = ...,
+    ) -> Stream[E]: ...
+
+    @overload
+    def unary_notify(
+        self,
+        name: str,
+        on_batch: Callable[[MessageCapability, list[D], OutputPort[E], Notificator], None],
+        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        *,
+        pact: Pact | None = ...,
+    ) -> Stream[E]: ...
+
+    def unary_notify(
+        self,
+        name: str,
+        on_batch: Callable[[MessageCapability, Any, OutputPort[E], Notificator], None],
+        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        *,
+        pact: Pact | None = None,
+    ) -> Stream[E]:
         """A generic operator that is notified of completed times: see dataflow.build.builder.unary_notify."""
         return builder.unary_notify(self, name, on_batch, on_notify, pact=pact)
 
-    def binary(self, other: Stream[Any], name: str, make: Any, **options: Any) -> Stream[Any]:
+    def binary(
+        self,
+        other: Stream[F],
+        name: str,
+        make: Callable[[Context], Callable[[InputPort[D], InputPort[F], OutputPort[E]], None]],
+        *,
+        pacts: tuple[Pact | None, Pact | None] = (None, None),
+        frontier: bool = False,
+        initial: bool = False,
+    ) -> Stream[E]:
         """A generic operator with two inputs: see dataflow.build.builder.binary."""
-        return builder.binary(self, other, name, make, **options)
+        return builder.binary(self, other, name, make, pacts=pacts, frontier=frontier, initial=initial)

@@ -57,8 +57,8 @@ class RoutedChannel:
         self._send = dataflow.send_data
         self._pact = pact
         self._target = target.operator.label
-        self._peers = dataflow.worker.peers
-        self._worker = dataflow.worker.index
+        self._peers = dataflow.pump.peers
+        self._worker = dataflow.pump.index
         self._index = target.index
         self._local = LocalChannel(dataflow, target)
         self._count = dataflow.outbox.pending.update

@@ -13,15 +13,17 @@ import numbers
 import uuid
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from dataflow.errors import UnstableKey
+
+_Hasher: TypeAlias = Callable[[Any], int]  # of keys of the one type that it is for
 
 _MASK = (1 << 64) - 1
 _PRIME = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: consecutive integers end far apart
 
 
-def stable_hash(key: Any) -> int:
+def stable_hash(key: object) -> int:
     """An integer, the same in every process; equal keys hash alike.
 
     >>> stable_hash(3), stable_hash(3.0), stable_hash(True)
@@ -35,14 +37,14 @@ def stable_hash(key: Any) -> int:
     return hasher(key)
 
 
-def _hash_tuple(key: tuple[Any, ...]) -> int:
+def _hash_tuple(key: tuple[object, ...]) -> int:
     total = len(key)
     for item in key:
         total = ((total ^ stable_hash(item)) * _PRIME + 1) & _MASK
     return total >> 16  # the low bits of a product are the weak ones, and modulo looks at them
 
 
-def _hash_frozenset(key: frozenset[Any]) -> int:
+def _hash_frozenset(key: frozenset[object]) -> int:
     return sum(_hash_tuple((item,)) for item in key) & _MASK  # a sum: sets have no order
 
 
@@ -81,7 +83,7 @@ def _hash_enum(key: enum.Enum) -> int:
     return _hash_str(f"{type(key).__qualname__}.{key.name}")
 
 
-_HASHERS: dict[type, Callable[[Any], int]] = {
+_HASHERS: dict[type, _Hasher] = {
     int: int,
     bool: int,
     float: _hash_float,
@@ -92,7 +94,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     type(None): lambda _: 0,
 }
 
-_BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
+_BASES: tuple[tuple[type, _Hasher], ...] = (
     (numbers.Number, _hash_number),  # Enum comes last: members of an IntEnum are equal to integers
     (str, _hash_str),
     (bytes, _hash_bytes),
@@ -105,7 +107,7 @@ _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
 )
 
 
-def _find_hasher(key: Any) -> Callable[[Any], int]:
+def _find_hasher(key: object) -> _Hasher:
     for base, hasher in _BASES:
         if isinstance(key, base):
             _HASHERS[type(key)] = hasher

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from dataflow.channels.hashing import stable_hash
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
 
-Batch: TypeAlias = Any
-"""A list of rows, or `dataflow.columns.Columns`: anything with a length."""
+Record: TypeAlias = Any
+"""A user's own value: what a row is, or a key, is for programs to say."""
+
+Batch: TypeAlias = Collection[Record] | Columns
+"""The records of one message: rows, nearly always in a list, or columns. Nobody changes a batch in place."""
+
+
+class ArrowStream(Protocol):
+    """A table of any library that speaks Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 class Pact(ABC):
@@ -44,7 +53,7 @@ class Exchange(Pact):
 
     name = "exchange"
 
-    def __init__(self, key: Callable[[Any], Any]) -> None:
+    def __init__(self, key: Callable[[Record], object]) -> None:
         if not callable(key):
             raise ConstructionError(f"exchange needs a function from a record to its key, not {key!r}")
         self.key = key
@@ -53,7 +62,7 @@ class Exchange(Pact):
         key = self.key
         if isinstance(batch, Columns):  # a row is a tuple to the key, and stays a row of columns
             return batch.divide([stable_hash(key(record)) % peers for record in batch], peers)
-        parts: list[list[Any]] = [[] for _ in range(peers)]
+        parts: list[list[Record]] = [[] for _ in range(peers)]
         appends = [part.append for part in parts]
         for record in batch:
             k = key(record)

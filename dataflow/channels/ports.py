@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, overload
 
 from dataflow.build.capability import Capability, MessageCapability
-from dataflow.channels.pact import Batch, Pact
+from dataflow.channels.pact import ArrowStream, Batch, Pact, Record
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, NoTimeFollows
@@ -15,29 +15,46 @@ from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from dataflow.build.operator import Operator
     from dataflow.progress.paths import PathSummary
     from dataflow.run.dataflow import Dataflow
     from dataflow.time.timestamp import Domain
 
+    P = TypeVar("P")  # what a channel makes of a batch before it sends it
+    D = TypeVar("D", covariant=True, default=Any)  # of records; a port without a parameter is one of any records
+    E = TypeVar("E", contravariant=True, default=Any)
+else:
+    from typing import TypeVar
 
-class Channel(Protocol):
+    P, D, E = TypeVar("P"), TypeVar("D", covariant=True), TypeVar("E", contravariant=True)
+
+
+class Channel(Protocol[P]):
     """Where an output sends its messages."""
 
-    def prepare(self, batch: Batch) -> Any: ...
+    def prepare(self, batch: Batch) -> P:
+        """What `push` needs. Calls the program's key function, which may raise; `push` calls nothing of its."""
 
-    def push(self, time: Time, prepared: Any) -> None: ...
+    def push(self, time: Time, prepared: P) -> None:
+        """Sends a batch that was prepared."""
 
 
-def _as_batch(batch: Batch, label: str) -> Batch:
+def _as_batch(given: Record, label: str) -> Batch:
     """Columns where a mapping or a frame was given: to iterate over these gives their names, and not records."""
-    if isinstance(batch, str | bytes):
-        raise TypeError(f"{label} must give a list of records, not {batch!r}: write give(capability, [record])")
-    columns = as_columns(batch)
-    return batch if columns is None else columns
+    if isinstance(given, str | bytes):
+        raise TypeError(f"{label} must give a list of records, not {given!r}: write give(capability, [record])")
+    columns = as_columns(given)
+    if columns is not None:
+        return columns
+    if not hasattr(given, "__len__"):
+        raise TypeError(f"{label} must give a list of records, not {given!r}")
+    rows: Batch = given
+    return rows
 
 
-class InputPort:
+class InputPort(Generic[D]):
     """An input of an operator: messages to take, and the frontier of what may still come."""
 
     def __init__(self, operator: Operator, number: int, pact: Pact, domain: Domain) -> None:
@@ -53,6 +70,18 @@ class InputPort:
         self.on_its_way = 0
         self.on_taken: Callable[[], None] | None = None
         self.owed: dict[int, int] = {}  # by sender, what was taken here and is not acknowledged
+
+    # Batches of a port of columns are columns, and those of other ports are lists of records. What is in a port of
+    # unknown records is unknown: only those match a port of `Never`. The overlap that mypy sees is a port of columns
+    # which somebody regards as a port of objects; that one might take columns for a list.
+    @overload
+    def __iter__(self: InputPort[Never]) -> Iterator[tuple[MessageCapability, Any]]: ...
+
+    @overload
+    def __iter__(self: InputPort[Columns]) -> Iterator[tuple[MessageCapability, Columns]]: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __iter__(self) -> Iterator[tuple[MessageCapability, list[D]]]: ...
 
     def __iter__(self) -> Iterator[tuple[MessageCapability, Batch]]:
         """Takes the queued messages: (capability, batch) each. The capability is good until the next one is taken."""
@@ -88,7 +117,7 @@ class InputPort:
         return not len(self.frontier)
 
 
-class OutputPort:
+class OutputPort(Generic[E]):
     """An output of an operator. To give is to send, and needs a capability."""
 
     def __init__(self, operator: Operator, number: int, domain: Domain, connections: Mapping[int, PathSummary]) -> None:
@@ -100,7 +129,7 @@ class OutputPort:
         self.held: dict[Time, int] = {}  # capabilities on this worker, by time; for explanations
         self._early: list[tuple[Time, int]] = []  # what was counted before the graph was frozen
         self.revoked = False  # whether all capabilities were ended at once
-        self._channels: list[Channel] = []
+        self._channels: list[Channel[Any]] = []  # each prepares what it pushes
 
     @property
     def dataflow(self) -> Dataflow:
@@ -114,7 +143,7 @@ class OutputPort:
             self.operator.dataflow.outbox.pending.update((index, time), diff)
         self._early.clear()
 
-    def connect(self, channel: Channel) -> None:
+    def connect(self, channel: Channel[Any]) -> None:
         """Adds a channel on which everything given is sent."""
         self._channels.append(channel)
 
@@ -122,7 +151,12 @@ class OutputPort:
         """Ends all channels: what is given from now on goes nowhere (the dataflow was dropped)."""
         self._channels.clear()
 
-    def give(self, capability: Capability | MessageCapability, batch: Batch, at: Time = None) -> None:
+    def give(
+        self,
+        capability: Capability | MessageCapability,
+        batch: Collection[E] | Columns | Mapping[str, object] | ArrowStream,
+        at: Time = None,
+    ) -> None:
         """Sends a batch at the capability's time, or at a later one. An empty batch is not sent."""
         try:
             time = capability.time_at(self)
@@ -138,14 +172,12 @@ class OutputPort:
                     "keep a capability for the earlier time for as long as it is needed"
                 )
             time = at
-        if type(batch) is not list and type(batch) is not Columns:
-            batch = _as_batch(batch, self.operator.label)
-        try:
-            size = len(batch)
-        except TypeError:
-            raise TypeError(f"{self.operator.label} must give a list of records, not {batch!r}") from None
-        if size:
-            self._send(time, batch)
+        if type(batch) is list or type(batch) is Columns:
+            given: Batch = batch
+        else:
+            given = _as_batch(batch, self.operator.label)
+        if len(given):
+            self._send(time, given)
 
     def _send(self, time: Time, batch: Batch) -> None:
         """To all channels or, if a key function raises, to none: whoever catches that may go on."""
@@ -185,7 +217,7 @@ class OutputPort:
             self.held[time] = held
         else:
             del self.held[time]
-        dataflow.worker.wake()
+        dataflow.pump.wake()
 
     def revoke_all(self) -> None:
         """Ends every capability of this output on this worker (an input that closes)."""

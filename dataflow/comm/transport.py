@@ -20,7 +20,7 @@ from dataflow.comm.patience import LONGEST, Patience
 from dataflow.run.signal import Signal
 
 if TYPE_CHECKING:
-    from dataflow.run.worker import Worker
+    from dataflow.run.pump import Pump
 
 _AT_ONCE = 16  # answers that a reading task looks for before it lets others have their turn
 
@@ -49,12 +49,12 @@ class Transport(Protocol):
 class InProcess:
     """Workers of one trio loop: a message is put into the receiver's mailbox as it is, without copying."""
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
-        self._workers = workers
+    def __init__(self, pumps: Sequence[Pump]) -> None:
+        self._pumps = pumps
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to worker `to`."""
-        self._workers[to].post(message)
+        self._pumps[to].post(message)
 
     def flush(self) -> None:
         """Nothing is kept."""
@@ -70,9 +70,9 @@ class InProcess:
 class Linked:
     """One link to each other worker."""
 
-    def __init__(self, worker: Worker, links: Mapping[int, Link], patience: Patience | None = None) -> None:
+    def __init__(self, pump: Pump, links: Mapping[int, Link], patience: Patience | None = None) -> None:
         """`patience` decides when to look for messages before sleeping; without it, never."""
-        self._worker = worker
+        self._pump = pump
         self._links = dict(links)
         self._farewell = Signal()
         self._posted = False  # whether anything was sent since the last flush
@@ -112,7 +112,7 @@ class Linked:
     def _alone(self) -> bool:
         """Whether nothing else in this loop wants to run now: no task (but a pump that was woken), no timer."""
         loop = trio.lowlevel.current_statistics()
-        return loop.tasks_runnable <= self._worker.awake and loop.seconds_to_next_deadline > LONGEST
+        return loop.tasks_runnable <= self._pump.awake and loop.seconds_to_next_deadline > LONGEST
 
     def _look(self) -> bool:
         """Receives what has arrived; whether there was anything."""
@@ -145,17 +145,17 @@ class Linked:
         if self._patience is not None:
             self._patience.arrived(perf_counter())
         self._hand_over(messages)
-        self._worker.turn()
+        self._pump.turn()
 
     def _hand_over(self, messages: list[AnyMessage]) -> None:
         """Gives messages to the worker, and keeps none: its operators may be done with them before its turn is over,
         and then their memory can be used again."""
         for message in messages:
             if isinstance(message, Goodbye):
-                self._worker.said_goodbye(message)
+                self._pump.said_goodbye(message)
                 self._farewell.set()
             elif not isinstance(message, Returned):  # which concerned the link alone
-                self._worker.receive(message)
+                self._pump.receive(message)
         messages.clear()
 
     async def say_goodbye(self) -> None:
@@ -165,7 +165,7 @@ class Linked:
         are done.
         """
         for link in self._links.values():
-            link.post(Goodbye(self._worker.index))
+            link.post(Goodbye(self._pump.index))
         for link in self._links.values():
             await link.drain()
         while not all(link.said_goodbye for link in self._links.values()):

@@ -30,7 +30,7 @@ from dataflow.launch.framing import frame
 from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
 from dataflow.run.exceptions import unwrap
-from dataflow.run.worker import Worker
+from dataflow.run.pump import Pump
 
 PEER = struct.Struct("<I")  # whom a socket that is handed over leads to
 
@@ -218,16 +218,16 @@ async def _run(
 
 async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args: tuple[Any, ...]) -> bytes:
     links = await find_links(assignment.neighbours)()
-    worker = Worker(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
+    pump = Pump(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
-    transport = Linked(worker, links, None if assignment.crowded else Patience())
-    worker.transport = transport
+    transport = Linked(pump, links, None if assignment.crowded else Patience())
+    pump.transport = transport
     try:
-        async with worker.running() as nursery:
+        async with pump.running() as nursery:
             transport.start(nursery)
-            nursery.start_soon(worker.pump, name=f"worker {worker.index}")
-            result = await worker.run_main(main, *args)
-            outcome = report.encode_result(worker.index, result)
+            nursery.start_soon(pump.run, name=f"worker {pump.index}")
+            result = await pump.run_main(main, *args)
+            outcome = report.encode_result(pump.index, result)
             await transport.say_goodbye()
     finally:
         await transport.close()

@@ -67,8 +67,8 @@ class Forks:
 
     def start_all(self) -> None:
         """Forks one process per worker."""
-        gc.collect()
         gc.freeze()  # what all of them share is not looked at again, and so not copied
+        gc.enable()  # it was off while modules were imported, which make little garbage (see `starting`)
         for index in self._workers:
             self._start(index)
 

@@ -30,7 +30,8 @@ from dataflow.launch.signals import ENDINGS
 from dataflow.launch.zygote import FOR_PARCEL, FOR_WORKER, Errand
 
 _CODE = """\
-import sys
+import gc, sys
+gc.disable()
 connection, parent, *sys.path = sys.argv[1:]
 from dataflow.launch.zygote import serve
 serve(int(connection), int(parent))

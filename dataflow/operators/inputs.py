@@ -4,12 +4,12 @@ capability."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch
+from dataflow.channels.pact import ArrowStream, Batch, Record
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
@@ -29,13 +29,7 @@ else:
     R = TypeVar("R")
 
 
-class Frame(Protocol):
-    """A table of any library that speaks Arrow."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
-
-
-def to_batch(records: Any) -> Batch:
+def to_batch(records: Record) -> Batch:
     """A batch: columns from a mapping of names to arrays or from a frame; else rows, in a list of their own, so that
     whoever sent them may go on using theirs. (Arrays are not copied: leave alone what you have sent.)"""
     if type(records) is list:  # nearly always: the questions below take longer than the copy
@@ -104,7 +98,7 @@ class InputHandle(_Entry, Generic[R]):
         """The time at which records are sent."""
         return self._capability.time
 
-    def send(self, records: Iterable[R] | Columns | Mapping[str, Any] | Frame, at: Time = None) -> None:
+    def send(self, records: Iterable[R] | Columns | Mapping[str, object] | ArrowStream, at: Time = None) -> None:
         """Sends records at the input's time, or at any later one."""
         self._require_open("send")
         if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
@@ -132,7 +126,7 @@ class UnorderedInput(_Entry, Generic[R]):
         """The capability with which the input starts."""
         return self._capability
 
-    def send(self, records: Iterable[R] | Columns | Mapping[str, Any] | Frame, capability: Capability) -> None:
+    def send(self, records: Iterable[R] | Columns | Mapping[str, object] | ArrowStream, capability: Capability) -> None:
         """Sends records at the capability's time."""
         self._require_open("send")
         if not isinstance(capability, Capability):
@@ -146,13 +140,13 @@ class UnorderedInput(_Entry, Generic[R]):
             self._output.revoke_all()
 
 
-def input(scope: Scope, name: str) -> tuple[InputHandle[Any], Stream[Any]]:
+def input(scope: Scope, name: str) -> tuple[InputHandle, Stream[Record]]:
     """An input that main feeds: (handle, stream)."""
-    handle: InputHandle[Any] = InputHandle(scope, name)
+    handle: InputHandle = InputHandle(scope, name)
     return handle, handle.stream
 
 
-def unordered_input(scope: Scope, name: str) -> tuple[UnorderedInput[Any], Stream[Any]]:
+def unordered_input(scope: Scope, name: str) -> tuple[UnorderedInput, Stream[Record]]:
     """An input that main feeds at any time for which it holds a capability: (handle, stream)."""
-    handle: UnorderedInput[Any] = UnorderedInput(scope, name)
+    handle: UnorderedInput = UnorderedInput(scope, name)
     return handle, handle.stream

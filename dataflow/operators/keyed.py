@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, binary, require_callable, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
@@ -15,109 +15,128 @@ from dataflow.time.order import Time
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+K = TypeVar("K")  # of keys
+S = TypeVar("S")  # of states
+
 
 def _gather(
-    stream: Stream[Any],
+    stream: Stream[D],
     name: str,
     pact: Pact | None,
-    absorb: Callable[[dict[Any, Any], Any], None],
-    emit: Callable[[dict[Any, Any]], list[Any]],
-) -> Stream[Any]:
+    absorb: Callable[[dict[K, S], list[D]], None],
+    emit: Callable[[dict[K, S]], list[E]],
+) -> Stream[E]:
     """One dictionary per time: `absorb(dictionary, batch)` as batches arrive, `emit(dictionary)` when the time is
-    complete."""
-    states: dict[Time, dict[Any, Any]] = {}
+    complete. (Columns are read as a list of rows.)"""
+    states: dict[Time, dict[K, S]] = {}
 
-    def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
+    def on_batch(message: MessageCapability, batch: list[D], output: OutputPort[E], notificator: Notificator) -> None:
         time = message.time
         if time not in states:
             states[time] = {}
             notificator.notify_at(message.retain())
         absorb(states[time], batch)
 
-    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
+    def on_notify(capability: Capability, output: OutputPort[E], notificator: Notificator) -> None:
         output.give(capability, emit(states.pop(capability.time)))
 
     return unary_notify(stream, name, on_batch, on_notify, pact=pact)
 
 
 def aggregate(
-    stream: Stream[Any],
-    key: Callable[[Any], Any],
-    initial: Callable[[], Any],
-    fold: Callable[[Any, Any], Any],
-    emit: Callable[[Any, Any], Any] | None = None,
+    stream: Stream[D],
+    key: Callable[[D], K],
+    initial: Callable[[], S],
+    fold: Callable[[S, D], S],
+    emit: Callable[[K, S], E] | None = None,
     name: str = "aggregate",
-) -> Stream[Any]:
+) -> Stream[E] | Stream[tuple[K, S]]:
     """For each key at each time, `initial()` folded over its records by `state = fold(state, record)`.
 
     When the time is complete, `emit(key, state)` comes out for each key, or (key, state).
     """
     for function, role in ((key, "key"), (initial, "initial state (a function without arguments)"), (fold, "fold")):
         require_callable(function, name, role)
-    if emit is not None:
-        require_callable(emit, name, "emit")
 
-    def absorb(states: dict[Any, Any], batch: Any) -> None:
+    def absorb(states: dict[K, S], batch: list[D]) -> None:
         for record in batch:
             k = key(record)
             states[k] = fold(states[k] if k in states else initial(), record)
 
-    def finish(states: dict[Any, Any]) -> list[Any]:
-        return list(states.items()) if emit is None else [emit(k, state) for k, state in states.items()]
+    def pairs(states: dict[K, S]) -> list[tuple[K, S]]:
+        return list(states.items())
 
-    return _gather(stream, name, Exchange(key), absorb, finish)
+    if emit is None:
+        return _gather(stream, name, Exchange(key), absorb, pairs)
+    require_callable(emit, name, "emit")
+
+    def emitted(states: dict[K, S]) -> list[E]:
+        return [emit(k, state) for k, state in states.items()]
+
+    return _gather(stream, name, Exchange(key), absorb, emitted)
 
 
 def reduce(
-    stream: Stream[Any],
-    key: Callable[[Any], Any],
-    function: Callable[[Any, list[Any]], Iterable[Any]],
+    stream: Stream[D],
+    key: Callable[[D], K],
+    function: Callable[[K, list[D]], Iterable[E]],
     name: str = "reduce",
-) -> Stream[Any]:
+) -> Stream[E]:
     """For each key at each time, every item of `function(key, records)`, when the time is complete."""
     require_callable(key, name, "key")
     require_callable(function, name, "function of a key and its records")
 
-    def absorb(groups: dict[Any, Any], batch: Any) -> None:
+    def absorb(groups: dict[K, list[D]], batch: list[D]) -> None:
         for record in batch:
             groups.setdefault(key(record), []).append(record)
 
-    def finish(groups: dict[Any, Any]) -> list[Any]:
+    def finish(groups: dict[K, list[D]]) -> list[E]:
         return [result for k, records in groups.items() for result in function(k, records)]
 
     return _gather(stream, name, Exchange(key), absorb, finish)
 
 
-def count(stream: Stream[Any], key: Callable[[Any], Any] | None = None, name: str = "count") -> Stream[Any]:
+def count(
+    stream: Stream[D], key: Callable[[D], K] | None = None, name: str = "count"
+) -> Stream[int] | Stream[tuple[K, int]]:
     """(key, number of records) for each key at each time; without a key, the number of records at each time.
 
     The latter comes out on worker 0, after each worker has counted its own records. A time without records has no
     count.
     """
     if key is not None:
-        return aggregate(stream, key, int, lambda n, _: n + 1, name=name)
+        return count_by(stream, key, name)
 
-    def tally(counts: dict[Any, Any], batch: Any) -> None:
+    def tally(counts: dict[None, int], batch: list[D]) -> None:
         counts[None] = counts.get(None, 0) + len(batch)
 
-    def add(counts: dict[Any, Any], batch: Any) -> None:
+    def add(counts: dict[None, int], batch: list[int]) -> None:
         counts[None] = counts.get(None, 0) + sum(batch)
 
-    def finish(counts: dict[Any, Any]) -> list[Any]:
+    def finish(counts: dict[None, int]) -> list[int]:
         return list(counts.values())
 
     local = _gather(stream, f"{name} (local)", None, tally, finish)
     return _gather(local, name, ToWorker(0), add, finish)
 
 
+def count_by(stream: Stream[D], key: Callable[[D], K], name: str) -> Stream[tuple[K, int]]:
+    """(key, number of records) for each key at each time."""
+    counts: Stream[tuple[K, int]] = aggregate(stream, key, int, lambda n, _: n + 1, name=name)
+    return counts
+
+
 def join(
-    left: Stream[Any],
-    right: Stream[Any],
-    left_key: Callable[[Any], Any],
-    right_key: Callable[[Any], Any],
-    emit: Callable[[Any, Any, Any], Any] | None = None,
+    left: Stream[D],
+    right: Stream[E],
+    left_key: Callable[[D], K],
+    right_key: Callable[[E], K],
+    emit: Callable[[K, D, E], F] | None = None,
     name: str = "join",
-) -> Stream[Any]:
+) -> Stream[F] | Stream[tuple[K, D, E]]:
     """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or the tuple of those three.
 
     Pairs come out as soon as both records are there; records are forgotten when their time is complete.
@@ -127,18 +146,24 @@ def join(
     if emit is not None:
         require_callable(emit, name, "emit")
 
-    def make(context: Context) -> Callable[[InputPort, InputPort, OutputPort], None]:
-        tables: dict[Time, tuple[dict[Any, list[Any]], dict[Any, list[Any]]]] = {}
+    def make(context: Context) -> Callable[[InputPort[D], InputPort[E], OutputPort], None]:
+        tables: dict[Time, tuple[dict[K, list[D]], dict[K, list[E]]]] = {}
         due = context.notificator()
 
-        def step(first: InputPort, second: InputPort, output: OutputPort) -> None:
-            for side, input, key in ((0, first, left_key), (1, second, right_key)):
-                for message, batch in input:
-                    if message.time not in tables:
-                        tables[message.time] = ({}, {})
-                        due.notify_at(message.retain())
-                    mine, others = tables[message.time][side], tables[message.time][1 - side]
-                    output.give(message, _matches(batch, key, mine, others, side, emit))
+        def tables_of(message: MessageCapability) -> tuple[dict[K, list[D]], dict[K, list[E]]]:
+            if message.time not in tables:
+                tables[message.time] = ({}, {})
+                due.notify_at(message.retain())
+            return tables[message.time]
+
+        def send(message: MessageCapability, pairs: list[tuple[K, D, E]], output: OutputPort) -> None:
+            output.give(message, pairs if emit is None else [emit(*pair) for pair in pairs])
+
+        def step(first: InputPort[D], second: InputPort[E], output: OutputPort) -> None:
+            for message, lefts in first:
+                send(message, _match_left(lefts, left_key, *tables_of(message)), output)
+            for message, rights in second:
+                send(message, _match_right(rights, right_key, *tables_of(message)), output)
             for capability in due:
                 del tables[capability.time]
 
@@ -147,18 +172,27 @@ def join(
     return binary(left, right, name, make, pacts=(Exchange(left_key), Exchange(right_key)), frontier=True)
 
 
-def _matches(
-    batch: Any,
-    key: Callable[[Any], Any],
-    mine: dict[Any, list[Any]],
-    others: dict[Any, list[Any]],
-    side: int,
-    emit: Callable[[Any, Any, Any], Any] | None,
-) -> list[Any]:
+def _match_left(
+    batch: list[D], key: Callable[[D], K], lefts: dict[K, list[D]], rights: dict[K, list[E]]
+) -> list[tuple[K, D, E]]:
+    """Adds records to those of the left; their pairs with those of the right."""
     pairs = []
     for record in batch:
         k = key(record)
-        mine.setdefault(k, []).append(record)
-        for other in others.get(k, ()):
-            pairs.append((k, record, other) if side == 0 else (k, other, record))
-    return pairs if emit is None else [emit(*pair) for pair in pairs]
+        lefts.setdefault(k, []).append(record)
+        for other in rights.get(k, ()):
+            pairs.append((k, record, other))
+    return pairs
+
+
+def _match_right(
+    batch: list[E], key: Callable[[E], K], lefts: dict[K, list[D]], rights: dict[K, list[E]]
+) -> list[tuple[K, D, E]]:
+    """Adds records to those of the right; their pairs with those of the left."""
+    pairs = []
+    for record in batch:
+        k = key(record)
+        rights.setdefault(k, []).append(record)
+        for other in lefts.get(k, ()):
+            pairs.append((k, other, record))
+    return pairs

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.operator import Step
+from dataflow.channels.pact import Record
 from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
 from dataflow.progress.paths import leave as leave_path
+from dataflow.time.order import TimeSummary
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
+
+D = TypeVar("D")
+E = TypeVar("E")
 
 
 def _pass_on(context: Context) -> Step:
@@ -37,7 +42,7 @@ def _pass_on(context: Context) -> Step:
     return step
 
 
-def enter(stream: Stream[Any], scope: Scope, name: str = "enter") -> Stream[Any]:
+def enter(stream: Stream[D], scope: Scope, name: str = "enter") -> Stream[D]:
     """Brings a stream into a nested scope, at the first time of its new level."""
     if scope.parent is not stream.scope:
         raise ScopeMismatch(f"{name}: {scope.title} is not directly inside {stream.scope.title}, where the stream is")
@@ -49,7 +54,7 @@ def enter(stream: Stream[Any], scope: Scope, name: str = "enter") -> Stream[Any]
     return out
 
 
-def leave(stream: Stream[Any], name: str = "leave") -> Stream[Any]:
+def leave(stream: Stream[D], name: str = "leave") -> Stream[D]:
     """Brings a stream out of its nested scope."""
     scope = stream.scope
     if scope.parent is None:
@@ -70,7 +75,7 @@ class LoopHandle:
         self._number = number
         scope.dataflow.unconnected[number] = f"{name} (#{number})"
 
-    def connect(self, stream: Stream[Any]) -> None:
+    def connect(self, stream: Stream[object]) -> None:
         """Sends the stream's records round the loop."""
         if self._number not in self._scope.dataflow.unconnected:
             raise ConstructionError(f"{self._name} (#{self._number}) is connected already: concat the streams first")
@@ -81,7 +86,7 @@ class LoopHandle:
         del self._scope.dataflow.unconnected[self._number]
 
 
-def feedback(scope: Scope, summary: Any, name: str) -> tuple[LoopHandle, Stream[Any]]:
+def feedback(scope: Scope, summary: TimeSummary, name: str) -> tuple[LoopHandle, Stream[Record]]:
     """The start of a loop: (handle, stream)."""
     builder = OperatorBuilder(scope, name)
     builder.add_open_input()
@@ -90,7 +95,11 @@ def feedback(scope: Scope, summary: Any, name: str) -> tuple[LoopHandle, Stream[
     return LoopHandle(scope, name, out.source.node), out
 
 
-def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: Any = 1) -> Stream[Any]:
+def iterate(
+    stream: Stream[D],
+    body: Callable[[Stream[D]], Stream[E] | tuple[Stream[object], Stream[E]]],
+    summary: TimeSummary = 1,
+) -> Stream[E]:
     """Sends records round `body` until none are left.
 
     `body(inner)` gets the stream's records and those that come round, and returns two streams: what goes round again,
@@ -108,5 +117,5 @@ def iterate(stream: Stream[Any], body: Callable[[Stream[Any]], Any], summary: An
         if again.scope is not scope or out.scope is not scope:
             raise ScopeMismatch("the body of iterate must return streams of its own scope: bring others in with enter")
         again.connect_loop(loop)
-        left: Stream[Any] = out.leave()
+        left = out.leave()
     return left

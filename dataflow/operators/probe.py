@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataflow.errors import ConstructionError
 from dataflow.run.signal import Signal
@@ -23,7 +23,7 @@ class Probe:
     A probe is not an operator and costs nothing while nobody waits.
     """
 
-    def __init__(self, stream: Stream[Any]) -> None:
+    def __init__(self, stream: Stream[object]) -> None:
         stream.require_usable("a probe")
         self._dataflow = stream.scope.dataflow
         self._domain = stream.scope.domain
@@ -69,12 +69,12 @@ class Probe:
         missing, and the answer to it may be a moment away."""
         if self.passed(time):
             return True
-        worker = self._dataflow.worker
-        worker.turn_before_waiting()
+        pump = self._dataflow.pump
+        pump.turn_before_waiting()
         for _ in range(_AT_ONCE):
             if self.passed(time):
                 return True
-            if not worker.linger():
+            if not pump.linger():
                 return False
         return self.passed(time)
 
@@ -113,7 +113,7 @@ class Probe:
         return f"<probe of output {self.source.port} of {operator.label}>"
 
 
-def probe(stream: Stream[Any]) -> Probe:
+def probe(stream: Stream[object]) -> Probe:
     """Something to ask, and to wait on, for how far the stream has come."""
     made = Probe(stream)
     stream.scope.dataflow.probes.append(made)

@@ -11,13 +11,14 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeVar
 
 import trio
 
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
+from dataflow.channels.pact import Record
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.comm import codec
@@ -27,18 +28,21 @@ from dataflow.time.order import Time
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
+    from dataflow.run.dataflow import Dataflow
+
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class CapturedBatch:
     """A batch of records at a time: rows as a tuple, columns as they are."""
 
     time: Time
-    records: tuple[Any, ...] | Columns
+    records: tuple[Record, ...] | Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Frontier:
+class CapturedFrontier:
     """How the frontier of the stream changed: times with +1 joined it, times with -1 left it.
 
     The first event is relative to a frontier at the minimum; after the last, the frontier is empty.
@@ -47,27 +51,28 @@ class Frontier:
     changes: tuple[tuple[Time, int], ...]
 
 
-Event: TypeAlias = Records | Frontier
+Event: TypeAlias = CapturedBatch | CapturedFrontier
 
 
-def capture(stream: Stream[Any], into: Callable[[Event], Any], name: str = "capture") -> Stream[Any]:
+def capture(stream: Stream[D], into: Callable[[Event], object], name: str = "capture") -> Stream[D]:
     """Calls `into(event)` with everything that happens on the stream on this worker; passes the records on.
 
     `into` may be a list's `append`, or the `write` of an EventWriter.
     """
     require_callable(into, name, "function of an event")
 
-    def make(context: Context) -> Callable[[InputPort, OutputPort], None]:
+    def make(context: Context) -> Callable[[InputPort[D], OutputPort[D]], None]:
         last: set[Time] = {stream.scope.domain.minimum}
 
         def step(input: InputPort, output: OutputPort) -> None:
             nonlocal last
             for message, batch in input:
-                into(Records(message.time, batch if isinstance(batch, Columns) else tuple(batch)))
+                into(CapturedBatch(message.time, batch if isinstance(batch, Columns) else tuple(batch)))
                 output.give(message, batch)
             now = set(input.frontier)
             if now != last:
-                into(Frontier(tuple([(t, +1) for t in sorted(now - last)] + [(t, -1) for t in sorted(last - now)])))
+                changes = [(t, +1) for t in sorted(now - last)] + [(t, -1) for t in sorted(last - now)]
+                into(CapturedFrontier(tuple(changes)))
                 last = now
 
         return step
@@ -75,7 +80,7 @@ def capture(stream: Stream[Any], into: Callable[[Event], Any], name: str = "capt
     return unary(stream, name, make, frontier=True)
 
 
-def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "replay") -> Stream[Any]:
+def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "replay") -> Stream[Record]:
     """The captured streams, one after another step by step, on this worker."""
     for events in captures:
         if not isinstance(events, Iterable):
@@ -93,7 +98,7 @@ def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "rep
 
 
 async def _replay_all(
-    start: Capability, output: OutputPort, captures: tuple[Iterable[Event], ...], dataflow: Any, name: str
+    start: Capability, output: OutputPort, captures: tuple[Iterable[Event], ...], dataflow: Dataflow, name: str
 ) -> None:
     await dataflow.started.wait()
     if not dataflow.built:
@@ -121,10 +126,10 @@ class _Player:
             for capability in self._held.values():
                 capability.drop()
             return False
-        if isinstance(event, Records):
+        if isinstance(event, CapturedBatch):
             records = event.records if isinstance(event.records, Columns) else list(event.records)
             self._output.give(self._below(event.time), records, event.time)
-        elif isinstance(event, Frontier):
+        elif isinstance(event, CapturedFrontier):
             for time, diff in sorted(event.changes, key=lambda change: -change[1]):  # what joins comes from what leaves
                 self._change(time, diff)
         else:
@@ -164,7 +169,7 @@ class EventWriter:
 
     def write(self, event: Event) -> None:
         """Appends one event."""
-        parts = (0, event.time, event.records) if isinstance(event, Records) else (1, event.changes)
+        parts = (0, event.time, event.records) if isinstance(event, CapturedBatch) else (1, event.changes)
         frame = codec.encode(parts)
         self._file.write(_PREFIX.pack(len(frame), zlib.crc32(frame)) + frame)
 
@@ -181,7 +186,7 @@ def read_events(file: BinaryIO) -> Iterator[Event]:
         if len(header) < _PREFIX.size:
             raise DataflowError("the captured file ends in the middle of an event")
         event = _read_event(file, *_PREFIX.unpack(header))
-        if isinstance(event, Frontier):
+        if isinstance(event, CapturedFrontier):
             open_times += sum(diff for _, diff in event.changes)
         yield event
     if open_times:
@@ -196,6 +201,6 @@ def _read_event(file: BinaryIO, size: int, checksum: int) -> Event:
         raise DataflowError("the captured file is damaged: a checksum is wrong")
     try:
         kind, *parts = codec.decode(frame)
-        return Records(*parts) if kind == 0 else Frontier(*parts)
+        return CapturedBatch(*parts) if kind == 0 else CapturedFrontier(*parts)
     except (ValueError, TypeError) as error:
         raise DataflowError(f"the captured file is damaged: {error}") from None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Broadcast, Exchange, Pact
+from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact, Record
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
@@ -20,45 +20,51 @@ if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
 
+D = TypeVar("D")
+E = TypeVar("E")
 
-def _batches(stream: Stream[Any], name: str, function: Callable[[Any], Any], pact: Pact | None = None) -> Stream[Any]:
-    """An operator that turns each batch into another, at the same time."""
 
-    def step(input: InputPort, output: OutputPort) -> None:
+def _batches(
+    stream: Stream[D], name: str, function: Callable[[list[D]], Collection[E] | Columns], pact: Pact | None = None
+) -> Stream[E]:
+    """An operator that turns each batch into another, at the same time. (Columns are read as a list of rows.)"""
+
+    def step(input: InputPort[D], output: OutputPort[E]) -> None:
         for message, batch in input:
             output.give(message, function(batch))
 
     return unary(stream, name, lambda _: step, pact=pact)
 
 
-def map(stream: Stream[Any], function: Callable[[Any], Any], name: str = "map") -> Stream[Any]:
+def map(stream: Stream[D], function: Callable[[D], E], name: str = "map") -> Stream[E]:
     """`function(record)` for each record."""
     require_callable(function, name, "function of a record")
     return _batches(stream, name, lambda batch: [function(record) for record in batch])
 
 
-def flat_map(stream: Stream[Any], function: Callable[[Any], Iterable[Any]], name: str = "flat_map") -> Stream[Any]:
+def flat_map(stream: Stream[D], function: Callable[[D], Iterable[E]], name: str = "flat_map") -> Stream[E]:
     """Every item of `function(record)`, for each record."""
     require_callable(function, name, "function of a record")
     chain = itertools.chain.from_iterable
     return _batches(stream, name, lambda batch: list(chain([function(record) for record in batch])))
 
 
-def filter(stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "filter") -> Stream[Any]:
+def filter(stream: Stream[D], predicate: Callable[[D], object], name: str = "filter") -> Stream[D]:
     """The records for which `predicate(record)` is true."""
     require_callable(predicate, name, "predicate")
 
-    def keep(batch: Any) -> Any:
+    def keep(batch: list[D] | Columns) -> list[D] | Columns:
         if isinstance(batch, Columns):  # columns stay columns
-            return batch.filter(np.fromiter((bool(predicate(record)) for record in batch), np.bool_, len(batch)))
+            rows: list[Record] = batch.rows()
+            return batch.filter(np.fromiter((bool(predicate(row)) for row in rows), np.bool_, len(batch)))
         return [record for record in batch if predicate(record)]
 
     return _batches(stream, name, keep)
 
 
 def inspect_batch(
-    stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect_batch"
-) -> Stream[Any]:
+    stream: Stream[D], function: Callable[[Time, Record], object], name: str = "inspect_batch"
+) -> Stream[D]:
     """Calls `function(time, batch)` for each batch, and passes it on."""
     require_callable(function, name, "function of a time and a batch")
 
@@ -70,28 +76,28 @@ def inspect_batch(
     return unary(stream, name, lambda _: step)
 
 
-def inspect(stream: Stream[Any], function: Callable[[Time, Any], Any], name: str = "inspect") -> Stream[Any]:
+def inspect(stream: Stream[D], function: Callable[[Time, D], object], name: str = "inspect") -> Stream[D]:
     """Calls `function(time, record)` for each record, and passes it on."""
     require_callable(function, name, "function of a time and a record")
 
-    def look(time: Time, batch: Any) -> None:
+    def look(time: Time, batch: Iterable[D]) -> None:
         for record in batch:
             function(time, record)
 
     return inspect_batch(stream, look, name)
 
 
-def exchange(stream: Stream[Any], key: Callable[[Any], Any], name: str = "exchange") -> Stream[Any]:
+def exchange(stream: Stream[D], key: Callable[[D], object], name: str = "exchange") -> Stream[D]:
     """Brings records with equal `key(record)` to the same worker."""
     return _batches(stream, name, lambda batch: batch, Exchange(key))
 
 
-def broadcast(stream: Stream[Any], name: str = "broadcast") -> Stream[Any]:
+def broadcast(stream: Stream[D], name: str = "broadcast") -> Stream[D]:
     """Brings every record to every worker."""
     return _batches(stream, name, lambda batch: batch, Broadcast())
 
 
-def concat(scope: Scope, streams: tuple[Stream[Any], ...], name: str = "concat") -> Stream[Any]:
+def concat(scope: Scope, streams: tuple[Stream[D], ...], name: str = "concat") -> Stream[D]:
     """All records of several streams."""
     if not streams:
         raise ConstructionError(f"{name} needs at least one stream")
@@ -115,9 +121,7 @@ def concat(scope: Scope, streams: tuple[Stream[Any], ...], name: str = "concat")
     return out
 
 
-def partition(
-    stream: Stream[Any], parts: int, route: Callable[[Any], int], name: str = "partition"
-) -> list[Stream[Any]]:
+def partition(stream: Stream[D], parts: int, route: Callable[[D], int], name: str = "partition") -> list[Stream[D]]:
     """`parts` streams; a record goes to the one that `route(record)` names: 0, 1, ..., parts - 1."""
     require_callable(route, name, "route")
     if parts < 1:
@@ -140,9 +144,9 @@ def partition(
     return builder.build(make)
 
 
-def _shares(batch: Any, parts: int, route: Callable[[Any], int], name: str) -> Sequence[Any]:
+def _shares(batch: Batch, parts: int, route: Callable[[Record], int], name: str) -> Sequence[Batch]:
     """What goes to each part of a partition: columns of columns, rows of rows."""
-    shares: list[list[Any]] = [[] for _ in range(parts)]
+    shares: list[list[Record]] = [[] for _ in range(parts)]
     numbers = []
     for record in batch:
         part = route(record)
@@ -153,9 +157,7 @@ def _shares(batch: Any, parts: int, route: Callable[[Any], int], name: str) -> S
     return batch.divide(numbers, parts) if isinstance(batch, Columns) else shares
 
 
-def branch(
-    stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "branch"
-) -> tuple[Stream[Any], Stream[Any]]:
+def branch(stream: Stream[D], predicate: Callable[[D], object], name: str = "branch") -> tuple[Stream[D], Stream[D]]:
     """Two streams: the records for which `predicate(record)` is true, and the others."""
     require_callable(predicate, name, "predicate")
     matching, others = partition(stream, 2, lambda record: 0 if predicate(record) else 1, name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from dataflow.build.builder import Context, unary
 from dataflow.build.capability import Capability
+from dataflow.channels.pact import Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
@@ -18,8 +19,11 @@ from dataflow.time.order import Time
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
+Write: TypeAlias = Callable[[Time, Any], Any]
+"""A user's function of a time and a batch, rows or columns, as the stream has them; it may be a coroutine function."""
 
-def sink(stream: Stream[Any], write: Callable[[Time, Any], Any], name: str = "sink") -> Stream[Any]:
+
+def sink(stream: Stream[object], write: Write, name: str = "sink") -> Stream[Never]:
     """Calls `write(time, batch)` for each batch; if it is a coroutine function, awaits it, one batch after the other.
 
     The stream that is returned carries no records. Its frontier says what has been written: a capability is kept for
@@ -45,10 +49,10 @@ class _AsyncSink:
     """A queue between the operator, which must not wait, and a task, which may. What is in it is weighed, and slows the
     sources down."""
 
-    def __init__(self, context: Context, write: Callable[[Time, Any], Any]) -> None:
+    def __init__(self, context: Context, write: Write) -> None:
         self._write = write
         self._context = context
-        self._queue: deque[tuple[Capability, Any, int]] = deque()
+        self._queue: deque[tuple[Capability, Batch, int]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch
+from dataflow.channels.pact import ArrowStream, Batch, Record
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
 
+Items: TypeAlias = Iterable[Record] | AsyncIterable[Record] | ArrowStream
 _ROWS = 1 << 16  # of a frame that is sent at each time, unless told
 
 
 def source(
     scope: Scope,
-    records: Iterable[Any] | AsyncIterable[Any] | Callable[[], Any],
+    records: Items | Callable[[], Items],
     *,
     batch: int | None,
     ahead: int,
     every: float | Duration | None,
     timed: bool,
     name: str,
-) -> Stream[Any]:
+) -> Stream[Record]:
     """The records of an iterable (or of what a function without arguments returns), on this worker.
 
     `batch` of them are sent at each time 0, 1, 2, ...: 1024 unless given, and one with `every` or for an asynchronous
@@ -97,11 +98,11 @@ def _seconds(every: float | Duration, name: str) -> float:
 class _Reader:
     """The items of an iterable or asynchronous iterable, one by one; an asynchronous generator is closed at the end."""
 
-    def __init__(self, items: Iterable[Any] | AsyncIterable[Any]) -> None:
+    def __init__(self, items: Iterable[Record] | AsyncIterable[Record]) -> None:
         self._async = aiter(items) if isinstance(items, AsyncIterable) else None
         self._sync = None if isinstance(items, AsyncIterable) else iter(items)
 
-    async def next(self, end: Any) -> Any:
+    async def next(self, end: object) -> Record:
         """The next item, or `end`."""
         if self._sync is not None:
             return next(self._sync, end)
@@ -168,9 +169,9 @@ class _Counted:
                 return None
         return self._epoch(batch)
 
-    async def _gather(self) -> tuple[list[Any], Any]:
+    async def _gather(self) -> tuple[list[Record], Record]:
         """Records for one time, and the frame that came after them, if one did."""
-        batch: list[Any] = []
+        batch: list[Record] = []
         while len(batch) < self._size and (item := await self.reader.next(_END)) is not _END:
             if is_frame(item):
                 return batch, item

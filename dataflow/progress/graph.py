@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dataflow.errors import ConstructionError
 from dataflow.progress.paths import Levels, PathSummary
@@ -52,7 +52,7 @@ def _show(path: PathSummary) -> str:
     return f"({', '.join(map(_show_part, path.kept))}) ({', '.join(map(_show_part, path.fresh))})"
 
 
-def _show_part(part: Any) -> str:
+def _show_part(part: object) -> str:
     plain = getattr(type(part), "__repr__", None) is getattr(object, "__repr__", None)
     return type(part).__qualname__ if plain else repr(part)
 

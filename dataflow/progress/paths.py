@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from dataflow.time.order import Time
+from dataflow.time.order import Time, TimeSummary
 from dataflow.time.timestamp import Domain
 
 Levels = tuple[Domain, ...]
@@ -42,7 +41,7 @@ class PathSummary:
     """The summary of a path from a scope with levels `origin`. Comparing and composing cost O(depth)."""
 
     origin: Levels
-    kept: tuple[Any, ...]
+    kept: tuple[TimeSummary, ...]
     fresh: tuple[Time, ...]
     entered: Levels
 
@@ -122,7 +121,7 @@ def identity(levels: Levels) -> PathSummary:
     return advance(levels, tuple(d.identity for d in levels))
 
 
-def advance(levels: Levels, summaries: tuple[Any, ...]) -> PathSummary:
+def advance(levels: Levels, summaries: tuple[TimeSummary, ...]) -> PathSummary:
     """A path within one scope that applies one summary per level."""
     return PathSummary(levels, summaries, (), ())
 

@@ -32,7 +32,7 @@ from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
-    from dataflow.run.worker import Worker
+    from dataflow.run.pump import Pump
 
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow for one of whose sinks the current task writes: that must not wait for room in it."""
@@ -43,14 +43,14 @@ class Dataflow:
 
     tracker: Tracker
 
-    def __init__(self, worker: Worker, number: int, name: str, debug: bool) -> None:
-        self.worker = worker
+    def __init__(self, pump: Pump, number: int, name: str, debug: bool) -> None:
+        self.pump = pump
         self.number = number
         self.name = name
         self.debug = debug
         self.graph = Graph()
         self.operators: list[Operator] = []
-        self.outbox = Outbox(worker.index)
+        self.outbox = Outbox(pump.index)
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
         self.dropped = False
@@ -80,7 +80,7 @@ class Dataflow:
         if not self.graph.nodes:
             raise ConstructionError("a dataflow needs at least one operator")
         self.graph.freeze()
-        self.tracker = make_tracker(self.graph, self.worker.peers)
+        self.tracker = make_tracker(self.graph, self.pump.peers)
         self._validity = Validity(self.graph)
         self._watchers = [[] for _ in self.graph.locations]
         self.built = True
@@ -90,7 +90,7 @@ class Dataflow:
             self._watchers[self.graph.index(location)].append(watcher)
         for source, target in self.graph.edges:
             self._connect(source, target)
-        self.worker.broadcast(Hello(self.worker.index, self.number, self.name, self.graph.describe()))
+        self.pump.broadcast(Hello(self.pump.index, self.number, self.name, self.graph.describe()))
         for operator in self.operators:
             if operator.watches_frontier:
                 operator.activate()  # its first frontier is news
@@ -108,7 +108,7 @@ class Dataflow:
     def _connect(self, source: Source, target: Target) -> None:
         port = self.operators[target.node].inputs[target.port]
         output = self.operators[source.node].outputs[source.port]
-        alone = self.worker.peers == 1 and not port.pact.validates and not self.debug  # in debug mode bad keys show
+        alone = self.pump.peers == 1 and not port.pact.validates and not self.debug  # in debug mode bad keys show
         if isinstance(port.pact, Pipeline) or alone:
             output.connect(LocalChannel(self, port))
         else:
@@ -130,7 +130,7 @@ class Dataflow:
             heappush(self._active, number)
         else:
             self._next.append(number)
-        self.worker.wake()
+        self.pump.wake()
 
     @property
     def runnable(self) -> list[int]:
@@ -158,11 +158,11 @@ class Dataflow:
     def _settle_debts(self, operator: Operator) -> None:
         """The operator has taken what others sent it: they may send more."""
         for sender, size in operator.owed:
-            self.worker.took(sender, size)
+            self.pump.took(sender, size)
         operator.owed.clear()
         for port in operator.inputs:
             for sender, size in port.owed.items():
-                self.worker.send(sender, Taken(self.worker.index, self.number, port.index, size))
+                self.pump.send(sender, Taken(self.pump.index, self.number, port.index, size))
             port.owed.clear()
 
     def run_only(self, number: int) -> None:
@@ -193,8 +193,8 @@ class Dataflow:
         batch = self.outbox.flush()
         if batch is not None:
             self._hear(batch.changes)
-            if self.worker.peers > 1:
-                self.worker.broadcast(Progress(self.worker.index, self.number, batch))
+            if self.pump.peers > 1:
+                self.pump.broadcast(Progress(self.pump.index, self.number, batch))
 
     def _hear(self, changes: Iterable[Change]) -> None:
         """Keeps changes until they are applied. A message that was sent and taken in the meantime cancels here."""
@@ -235,7 +235,7 @@ class Dataflow:
                 self.sweep()
             self.flush()
             if not number:
-                self.worker.flush_transport()  # what we find out now, others can find out at the same time
+                self.pump.flush_transport()  # what we find out now, others can find out at the same time
             self.settle()
             if not (self._active or self._next or self.outbox.pending.counts):
                 return
@@ -243,8 +243,7 @@ class Dataflow:
     def where(self, operator: Operator) -> str:
         """The note that an exception gets."""
         return (
-            f"in operator {operator.label} of dataflow {self.name!r} on worker {self.worker.index} "
-            f"of {self.worker.peers}"
+            f"in operator {operator.label} of dataflow {self.name!r} on worker {self.pump.index} of {self.pump.peers}"
         )
 
     def _assert_monotone(self, index: int) -> None:
@@ -262,26 +261,26 @@ class Dataflow:
                 f"a sink of dataflow {self.name!r} waits for room in that dataflow, and there may be none before the "
                 "sink has written what it has: send without waiting for room"
             )
-        await self.worker.wait_until(lambda: self.dropped or self.worker.flow.open_to(self.number))
+        await self.pump.wait_until(lambda: self.dropped or self.pump.flow.open_to(self.number))
 
     def keep(self, size: int) -> None:
         """A sink has taken data of that weight to write, or has written it (less than 0)."""
         if not self.dropped:
-            self.worker.kept(self.number, size)
+            self.pump.kept(self.number, size)
 
     # Messages from and to other workers
 
     def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> int:
         """Hands a message to the transport. It has been counted. What it weighs."""
         size = weigh(batch)
-        self.worker.send_data(worker, Data(self.worker.index, self.number, channel, time, batch, size))
+        self.pump.send_data(worker, Data(self.pump.index, self.number, channel, time, batch, size))
         return size
 
     def receive(self, message: Message) -> None:
         """Takes a message of another worker; holds it if that worker has not said Hello yet."""
         if self.dropped:
             if isinstance(message, Data):
-                self.worker.took(message.sender, message.size)
+                self.pump.took(message.sender, message.size)
             return
         if isinstance(message, Hello):
             self._greet(message)
@@ -337,7 +336,7 @@ class Dataflow:
         if not self.built:
             raise ConstructionError(f"dataflow {self.name!r} is still being built: it can be dropped after its block")
         if not self.dropped and not self.complete:
-            self.worker.broadcast(Dropped(self.worker.index, self.number))
+            self.pump.broadcast(Dropped(self.pump.index, self.number))
         self.end(f"dataflow {self.name!r} was dropped")
 
     def end(self, why: str) -> None:
@@ -351,8 +350,8 @@ class Dataflow:
             for output in operator.outputs:
                 output.disconnect()
             self._settle_debts(operator)
-        self.worker.flow.forget(self.number)
-        self.worker.make_room()
+        self.pump.flow.forget(self.number)
+        self.pump.make_room()
         self.notify_end()
 
     def notify_end(self) -> None:
@@ -373,7 +372,7 @@ class Dataflow:
 
 def _first_difference(dataflow: Dataflow, hello: Hello) -> str:
     mine, theirs = dataflow.graph.describe(), hello.description
-    here, there = f"worker {dataflow.worker.index}", f"worker {hello.sender}"
+    here, there = f"worker {dataflow.pump.index}", f"worker {hello.sender}"
     advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
     for a, b in zip(mine, theirs, strict=False):
         if a != b:

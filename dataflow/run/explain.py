@@ -13,30 +13,30 @@ from dataflow.time.order import Time, less_equal
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
     from dataflow.run.dataflow import Dataflow
-    from dataflow.run.worker import Worker
+    from dataflow.run.pump import Pump
 
 
-def explain(worker: Worker) -> str:
+def explain(pump: Pump) -> str:
     """A few lines for each dataflow that is not complete."""
-    lines = [f"worker {worker.index} of {worker.peers}:"]
-    for dataflow in worker.dataflows:
+    lines = [f"worker {pump.index} of {pump.peers}:"]
+    for dataflow in pump.dataflows:
         lines += [f"  {line}" for line in explain_dataflow(dataflow)]
-    if not worker.dataflows:
+    if not pump.dataflows:
         lines.append("  every dataflow is complete")
-    lines += [f"  {line}" for line in _unbuilt(worker)]
+    lines += [f"  {line}" for line in _unbuilt(pump)]
     return "\n".join(lines)
 
 
-def warn_if_stuck(worker: Worker) -> None:
+def warn_if_stuck(pump: Pump) -> None:
     """Says on standard error that a computation cannot end: main has returned, and an operator keeps a capability.
 
     Says nothing while a source may still send: then it may well take for ever.
     """
-    for dataflow in worker.dataflows:
+    for dataflow in pump.dataflows:
         held = [dataflow.graph.locations[index] for index, _ in dataflow.tracker.pointstamps()]
         if dataflow.busy or any(not dataflow.graph.nodes[location.node].inputs for location in held):
             return
-    print(f"main has returned, and the computation does not end:\n{explain(worker)}", file=sys.stderr)
+    print(f"main has returned, and the computation does not end:\n{explain(pump)}", file=sys.stderr)
 
 
 def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _pointstamp(dataflow: Dataflow, location: Location, time: Time, count: int) 
 
 
 def _where(dataflow: Dataflow, count: int, here: int) -> str:
-    if dataflow.worker.peers == 1 and not here:
+    if dataflow.pump.peers == 1 and not here:
         return ""  # counted, but not by one of its outputs: nothing to say
     if count == 1:
         return " (on this worker)" if here else " (on another worker)"
@@ -95,6 +95,6 @@ def _holds(dataflow: Dataflow, location: Location, time: Time, end: Location, aw
     return any(outcome is not None and less_equal(outcome, awaited) for outcome in outcomes)
 
 
-def _unbuilt(worker: Worker) -> Iterator[str]:
-    for number, senders in worker.unbuilt.items():
+def _unbuilt(pump: Pump) -> Iterator[str]:
+    for number, senders in pump.unbuilt.items():
         yield f"worker {', '.join(map(str, sorted(senders)))} built dataflow number {number}; this worker has not"

@@ -25,7 +25,7 @@ from dataflow.time.order import Time
 if TYPE_CHECKING:
     from dataflow.operators.probe import Probe
     from dataflow.run.dataflow import Dataflow
-    from dataflow.run.worker import Worker
+    from dataflow.run.pump import Pump
 
 _LOOKS = 5  # in the time that makes a wait suspicious
 _ELSEWHERE = 6  # so many times longer, if others hold what is waited for
@@ -46,9 +46,9 @@ class Verdict:
 class Watch:
     """Looks at one worker's waits now and then. A look costs O(probes); a verdict, an explanation."""
 
-    def __init__(self, worker: Worker, after: float) -> None:
+    def __init__(self, pump: Pump, after: float) -> None:
         """`after` so many seconds in which nothing moves, a line."""
-        self._worker = worker
+        self._pump = pump
         self._gap = after
         self._tick = after / _LOOKS
         self._waited: dict[Key, float] = {}
@@ -79,7 +79,7 @@ class Watch:
     def _say(self, verdict: Verdict, seconds: float) -> None:
         self._gap *= _RARER
         print(
-            f"worker {self._worker.index} of {self._worker.peers} has waited {seconds:g} seconds for {verdict.text}. "
+            f"worker {self._pump.index} of {self._pump.peers} has waited {seconds:g} seconds for {verdict.text}. "
             "`print(worker.explain())` says more; if it is meant to be so, `execute(..., warn_after=None)` is silent.",
             file=sys.stderr,
             flush=True,
@@ -87,15 +87,15 @@ class Watch:
 
     def _waits(self) -> dict[Key, _ProbeWait | _RoomWait]:
         waits: dict[Key, _ProbeWait | _RoomWait] = {}
-        for dataflow in self._worker.dataflows:
+        for dataflow in self._pump.dataflows:
             if dataflow.busy or not dataflow.built:
                 continue
             for probe in dataflow.probes:
                 for time in probe.awaited:
                     waits[id(probe), repr(time), repr(probe.frontier)] = _ProbeWait(dataflow, probe, time)
-        if self._worker.room_waiters:
-            flow = self._worker.flow
-            waits["room", flow.on_its_way, *flow.pressing] = _RoomWait(self._worker)
+        if self._pump.room_waiters:
+            flow = self._pump.flow
+            waits["room", flow.on_its_way, *flow.pressing] = _RoomWait(self._pump)
         return waits
 
 
@@ -138,15 +138,15 @@ class _ProbeWait:
 class _RoomWait:
     """Somebody waits for room to send."""
 
-    worker: Worker
+    pump: Pump
 
     def verdict(self) -> Verdict | None:
         """Whose data is on its way; None if sinks keep it, which write to the outside."""
-        senders = sorted(sender for sender, why in self.worker.flow.pressing if why == ON_ITS_WAY)
+        senders = sorted(sender for sender, why in self.pump.flow.pressing if why == ON_ITS_WAY)
         if not senders:
             return None
         names = ", ".join(f"worker {sender}" for sender in senders)
-        queued = [operator for dataflow in self.worker.dataflows for operator in dataflow.operators if operator.queued]
+        queued = [operator for dataflow in self.pump.dataflows for operator in dataflow.operators if operator.queued]
         at = f"{queued[0].label} on this worker does not take it" if queued else "other workers do not take it"
         text = f"room to send, and nothing moves: too much data of {names} is on its way, and {at}"
         return Verdict(text, bool(queued))

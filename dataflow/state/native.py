@@ -1,37 +1,46 @@
-"""Native stateful operators on columns: an exchange, and a table that outlives times.
+"""Native stateful operators: state by key that stays on its worker, behind an exchange.
 
-Their signatures are those of `megaphone` without the control stream: a query that takes its operators as arguments runs
-on either.
+Each works on rows, where `key` is a function of a record and state is any Python object, or on columns, where `key`
+names a column and state is typed. The parameters are those of `megaphone` without the control stream: a query that
+takes its operators as arguments runs on either. What is in the state goes through the same door for both (`store`),
+so native state can be looked at, copied and put into another store, too.
+
+Operators on columns are imported when they are first used: rows need no compiler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, overload
 
-from dataflow.build.builder import Context, OperatorBuilder
-from dataflow.build.operator import Step
 from dataflow.columns.batch import Columns
-from dataflow.columns.pact import ExchangeColumns
 from dataflow.columns.schema import Schema
 from dataflow.errors import ConstructionError
-from dataflow.state.folds.fold import Fold
-from dataflow.state.host import Host
-from dataflow.state.stores.batch_store import BatchStore
-from dataflow.state.stores.column_store import ColumnStore
-from dataflow.state.stores.fold_store import FoldStore, Side
-from dataflow.state.stores.join_store import JoinStore
-from dataflow.state.tables.table import Dense
-from dataflow.time.timestamp import unit_of
+from dataflow.state import native_rows
+from dataflow.state.native_rows import K, R, S, V
+from dataflow.state.stores.row_store import Postponer
+from dataflow.state.values import Value
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
+    from dataflow.state.folds.fold import Fold
+    from dataflow.state.stores.batch_store import BatchFold
+    from dataflow.state.tables.table import Dense
 
-_SEGMENTS = 256  # of a native table: they make growth gradual, and mean nothing else
 
-
+@overload
 def state_machine(
-    stream: Stream[Any],
+    stream: Stream[tuple[K, V]],
+    *,
+    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+@overload
+def state_machine(
+    stream: Stream[Columns],
     *,
     key: str,
     value: str | Sequence[str] | None = None,
@@ -39,18 +48,104 @@ def state_machine(
     due: Fold | None = None,
     order: Sequence[str] = (),
     keys: Dense | None = None,
-    name: str = "state_machine",
-) -> Stream[Columns]:
-    """State by key over a stream of columns: `fold` for each record, `due` for what it post-dates.
+    name: str = ...,
+) -> Stream[Columns]: ...
 
-    `order`: columns by which the records of one time are sorted first; without it their order is not defined.
+
+def state_machine(
+    stream: Stream[Value],
+    *,
+    fold: Callable[..., Value],
+    key: str | None = None,
+    value: str | Sequence[str] | None = None,
+    due: Fold | None = None,
+    order: Sequence[str] = (),
+    keys: Dense | None = None,
+    name: str = "state_machine",
+) -> Stream[Value]:
+    """State by key.
+
+    Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
+    first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
+    particular order.
+
+    Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
+    for what it post-dates. `order` names columns by which the records of one time are sorted first; without it
+    their order is not defined.
     """
-    return _stateful((stream,), (Side(key, value, fold, order),), due, keys, name)
+    if key is None:
+        _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
+        return native_rows.state_machine(stream, fold=fold, name=name)
+    from dataflow.state import native_columns
+    from dataflow.state.folds.fold import Fold
+
+    if not isinstance(fold, Fold):
+        raise ConstructionError(f"{name}: columns need a fold made with megaphone.fold(...), not {fold!r}")
+    return native_columns.state_machine(
+        stream, key=key, value=value, fold=fold, due=due, order=order, keys=keys, name=name
+    )
+
+
+@overload
+def unary(
+    stream: Stream[V],
+    *,
+    key: Callable[[V], K],
+    fold: Callable[[Time, list[V], S, Postponer], Iterable[R]],
+    state: Callable[[], S] = ...,
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+@overload
+def unary(
+    stream: Stream[Columns],
+    *,
+    key: str,
+    fold: BatchFold,
+    state: Schema,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    name: str = ...,
+) -> Stream[Columns]: ...
+
+
+def unary(
+    stream: Stream[Value],
+    *,
+    key: Callable[[Value], Value] | str,
+    fold: Callable[..., Value],
+    state: Callable[[], Value] | Schema | None = None,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    name: str = "unary",
+) -> Stream[Value]:
+    """State that a function of many records changes.
+
+    Rows: at each time, in the order of times, `fold(time, records, state, notificator)` is called for each bin of keys
+    that has records, and everything it yields comes out at that time. `state` is the bin's, made by the function
+    `state` (a dictionary unless you say) and shared by all keys of the bin: keep things by key.
+    `notificator.notify_at(later, record)` has a record presented again.
+
+    Columns: `fold(time, batch, state, notificator)` is called once per time with all records of this worker, and
+    returns columns or None. `state` is a table, typed by the mapping `state`; `notificator` post-dates records with the
+    columns of `pending`, and has those that are due now. See `dataflow.state.stores.batch_store`.
+    """
+    if not isinstance(key, str):
+        _refuse_columns(name, pending=pending, keys=keys)
+        if state is not None and not callable(state):
+            raise ConstructionError(f"{name}: on rows, state is a function that makes one, not {state!r}")
+        return native_rows.unary(stream, key=key, fold=fold, state=state or dict, name=name)
+    from dataflow.state import native_columns
+
+    if state is None or callable(state):
+        raise ConstructionError(f"{name}: say what its state is, such as state={{'count': 'i8'}}")
+    return native_columns.unary(stream, key=key, fold=fold, state=state, pending=pending, keys=keys, name=name)
 
 
 def binary(
-    left: Stream[Any],
-    right: Stream[Any],
+    left: Stream[Columns],
+    right: Stream[Columns],
     *,
     key: str,
     right_key: str | None = None,
@@ -62,29 +157,18 @@ def binary(
     keys: Dense | None = None,
     name: str = "binary",
 ) -> Stream[Columns]:
-    """Two inputs over one state, in the order of times; at one time the left one's records come first."""
-    sides = (Side(key, value, fold), Side(right_key or key, right_value, right_fold))
-    return _stateful((left, right), sides, due, keys, name)
+    """Two inputs of columns over one state, in the order of times; at one time the left one's records come first."""
+    from dataflow.state import native_columns
 
-
-def unary(
-    stream: Stream[Any],
-    *,
-    key: str,
-    fold: Callable[..., Any],
-    state: Schema,
-    pending: Schema | None = None,
-    keys: Dense | None = None,
-    name: str = "unary",
-) -> Stream[Columns]:
-    """State by key that a function of whole batches changes: `fold(time, batch, state, notificator)`. See `batches`."""
-    unit = unit_of(stream.scope.domain)
-    return native((stream,), (key,), BatchStore(name, (key,), fold, state, pending, _SEGMENTS, keys, unit), name)
+    return native_columns.binary(
+        left, right, key=key, right_key=right_key, value=value, right_value=right_value, fold=fold,
+        right_fold=right_fold, due=due, keys=keys, name=name,
+    )  # fmt: skip
 
 
 def join(
-    left: Stream[Any],
-    right: Stream[Any],
+    left: Stream[Columns],
+    right: Stream[Columns],
     *,
     key: str,
     right_key: str | None = None,
@@ -93,29 +177,17 @@ def join(
     unique: str | None = None,
     name: str = "join",
 ) -> Stream[Columns]:
-    """Every pair of records with equal keys, whenever they come: `key` and the value columns of both. See `joining`."""
-    by = (key, right_key or key)
-    return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+    """Every pair of records of columns with equal keys, whenever they come: `key` and the value columns of both. See
+    `dataflow.state.stores.join_store`."""
+    from dataflow.state import native_columns
+
+    return native_columns.join(
+        left, right, key=key, right_key=right_key, value=value, right_value=right_value, unique=unique, name=name
+    )
 
 
-def _stateful(
-    streams: Sequence[Stream[Any]], sides: Sequence[Side], due: Fold | None, dense: Dense | None, name: str
-) -> Stream[Columns]:
-    return native(streams, [side.key for side in sides], FoldStore(name, sides, due, _SEGMENTS, dense), name)
-
-
-def native(streams: Sequence[Stream[Any]], keys: Sequence[str], store: ColumnStore, name: str) -> Stream[Columns]:
-    """An operator that hosts a store, behind an exchange by the key of each stream."""
-    scope = streams[0].scope
-    if not scope.domain.total:
-        raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
-    builder = OperatorBuilder(scope, name)
-    for stream, key in zip(streams, keys, strict=True):
-        builder.add_input(stream, ExchangeColumns((key,)))
-    builder.add_output()
-
-    def make(context: Context) -> Step:
-        return Host(context, store, context.inputs).step
-
-    (out,) = builder.build(make, frontier=True)
-    return out
+def _refuse_columns(name: str, **given: object) -> None:
+    """What only columns have makes no sense with rows."""
+    wrong = [option for option, value in given.items() if value is not None]
+    if wrong:
+        raise ConstructionError(f"{name}: {wrong[0]}= is for columns, where key= is the name of one")

@@ -9,12 +9,11 @@ of ten words, the key (if it is a single key that travels), the part's descripti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Words: TypeAlias = NDArray[np.uint64]
+from dataflow.state.arrays import Words as Words
 
 HEAD = 10  # words
 _NO_WORDS: Words = np.empty(0, np.uint64)

@@ -13,19 +13,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
+from dataflow.state.arrays import Bins, Flags, Ints
 from dataflow.state.pieces import Piece
+from dataflow.state.values import Key as Key
+from dataflow.state.values import Record, State
 from dataflow.time.order import Time
 
 B = TypeVar("B", bound=Sized)
-Numbers: TypeAlias = NDArray[np.int64]
-Key: TypeAlias = Any
-"""A user's key: any plain value in rows, a 64-bit word in columns."""
+Numbers: TypeAlias = Ints
+"""One number for each bin."""
 
 
 class UnmovableState(TypeError):
@@ -38,8 +40,8 @@ class BinView:
 
     bin: int
     bytes: int  # about what would travel
-    entries: Mapping[Key, Any]  # by key its state: a user's object in rows, the fields by name in columns
-    pending: Sequence[tuple[Time, Any]]  # post-dated records, in the order of their times
+    entries: Mapping[Key, State]  # by key its state: a user's object in rows, the fields by name in columns
+    pending: Sequence[tuple[Time, Record]]  # post-dated records, in the order of their times
 
 
 class Store(ABC, Generic[B]):
@@ -53,7 +55,7 @@ class Store(ABC, Generic[B]):
     bins: int
     fires_together: bool = False  # whether `receive` and `fire` may take the place of `run`
     takes_together: bool = False  # whether `run_all` may take the records of several times
-    records: NDArray[Any]  # applied so far, by bin; may come round at 32 bits
+    records: NDArray[np.signedinteger]  # applied so far, by bin; may come round at 32 bits
     apart_records: int = 0  # applied so far to keys that live apart
 
     # Records, in the order of time
@@ -116,7 +118,7 @@ class Store(ABC, Generic[B]):
         """A copy of what is in a bin. O(bin)."""
 
     @abstractmethod
-    def view_apart(self) -> Mapping[Key, Any]:
+    def view_apart(self) -> Mapping[Key, State]:
         """By key that lives apart here, a copy of its state, as far as it has any. O(those keys)."""
 
     @abstractmethod
@@ -136,10 +138,10 @@ class Store(ABC, Generic[B]):
         return int(self.sizes(0, self.bins).sum())
 
     @abstractmethod
-    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+    def has(self, bins: Bins) -> Flags:
         """Whether there is anything of each of these bins here: else it can leave without a word."""
 
-    def make_ready(self, size: int) -> None:  # Python objects have no memory to make ready
+    def prefault(self, size: int) -> None:  # Python objects have no memory to make ready
         """Touches so many bytes of memory for each part before they are needed: for a run that is measured, or one
         whose state will grow to a known size."""
 

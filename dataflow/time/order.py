@@ -17,6 +17,9 @@ from typing import Any, Protocol, Self, TypeAlias
 Time: TypeAlias = Any
 """A logical timestamp: an int at the root of most dataflows, a tuple in nested scopes, or a user's own type."""
 
+TimeSummary: TypeAlias = Any
+"""By how much a path advances times of one type: an int for integers, a tuple for products, a user's own `Summary`."""
+
 
 class Timestamp(ABC):
     """A user's timestamp type: immutable, hashable, with a least element and two orders.
@@ -50,10 +53,10 @@ class Summary(Protocol):
     def results_in(self, time: Time) -> Time | None:
         """The least time that can come out when `time` goes in."""
 
-    def followed_by(self, other: Any) -> Any | None:
+    def followed_by(self, other: Self) -> Self | None:
         """The summary of this path and then `other`; None if nothing can pass both."""
 
-    def less_equal(self, other: Any) -> bool:
+    def less_equal(self, other: Self) -> bool:
         """Whether this path gives times no later than `other` does, for every time."""
 
 

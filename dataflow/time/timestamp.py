@@ -11,13 +11,16 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import date
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from dataflow.errors import ConstructionError, NotAnOrder, TimeError
 from dataflow.time.durations import NANOSECONDS, Duration, is_duration, is_moment, moment, nanoseconds
-from dataflow.time.order import Time
+from dataflow.time.order import Time, TimeSummary
+
+TimeType: TypeAlias = "type[object] | str | Domain"
+"""How a user names a type of time: `int`, a unit such as "ms", a Domain such as `Product(int, int)`, or a class."""
 
 _BITS = 4096  # of an integer time of another process: more could not even be printed
 
@@ -28,7 +31,7 @@ class Domain(ABC):
     name: str
     minimum: Time
     total: bool  # whether any two times compare, so that a frontier has at most one element
-    identity: Any
+    identity: TimeSummary
     less_equal: Callable[[Time, Time], bool]  # a plain attribute, so that integers get operator.le itself
 
     @abstractmethod
@@ -45,17 +48,17 @@ class Domain(ABC):
         user's class raises for fields that are not what it expects."""
 
     @abstractmethod
-    def summary(self, summary: Any) -> Any:
+    def summary(self, summary: TimeSummary) -> TimeSummary:
         """A user's summary in its normal form, or a ConstructionError."""
 
     @abstractmethod
-    def results_in(self, summary: Any, time: Time) -> Time | None: ...
+    def results_in(self, summary: TimeSummary, time: Time) -> Time | None: ...
 
     @abstractmethod
-    def followed_by(self, first: Any, second: Any) -> Any | None: ...
+    def followed_by(self, first: TimeSummary, second: TimeSummary) -> TimeSummary | None: ...
 
     @abstractmethod
-    def summary_less_equal(self, first: Any, second: Any) -> bool: ...
+    def summary_less_equal(self, first: TimeSummary, second: TimeSummary) -> bool: ...
 
 
 class Integers(Domain):
@@ -105,7 +108,7 @@ class Integers(Domain):
             raise ValueError(f"{duration!r} is no whole number of {self.unit}, which this dataflow's times count")
         return count
 
-    def summary(self, summary: Any) -> int:
+    def summary(self, summary: TimeSummary) -> int:
         if is_duration(summary):
             try:
                 summary = self.ticks(summary)
@@ -137,7 +140,7 @@ class Product(Domain):
     ((0, 0), False, (5, 6))
     """
 
-    def __init__(self, *levels: Any) -> None:
+    def __init__(self, *levels: TimeType) -> None:
         if len(levels) < 2:
             raise ConstructionError("a Product needs at least two components")
         self.levels = tuple(domain_of(level) for level in levels)
@@ -162,20 +165,20 @@ class Product(Domain):
             return False
         return all(level.holds(t) for level, t in zip(self.levels, time, strict=True))
 
-    def summary(self, summary: Any) -> Any:
+    def summary(self, summary: TimeSummary) -> TimeSummary:
         if not isinstance(summary, tuple) or len(summary) != len(self.levels):
             raise ConstructionError(f"{summary!r} is not a summary for times {self.name}: give one per component")
         return tuple(level.summary(s) for level, s in zip(self.levels, summary, strict=True))
 
-    def results_in(self, summary: Any, time: Time) -> Time | None:
+    def results_in(self, summary: TimeSummary, time: Time) -> Time | None:
         out = tuple(level.results_in(s, t) for level, s, t in zip(self.levels, summary, time, strict=True))
         return None if any(part is None for part in out) else out
 
-    def followed_by(self, first: Any, second: Any) -> Any | None:
+    def followed_by(self, first: TimeSummary, second: TimeSummary) -> TimeSummary | None:
         out = tuple(level.followed_by(a, b) for level, a, b in zip(self.levels, first, second, strict=True))
         return None if any(part is None for part in out) else out
 
-    def summary_less_equal(self, first: Any, second: Any) -> bool:
+    def summary_less_equal(self, first: TimeSummary, second: TimeSummary) -> bool:
         return all(level.summary_less_equal(a, b) for level, a, b in zip(self.levels, first, second, strict=True))
 
 
@@ -202,15 +205,16 @@ class UserDomain(Domain):
     total = False
     identity = IDENTITY
 
-    def __init__(self, cls: Any) -> None:
+    def __init__(self, cls: type[object]) -> None:
+        minimum = getattr(cls, "minimum", None)
         missing = [name for name in ("minimum", "less_equal") if not callable(getattr(cls, name, None))]
         missing += [name for name in ("__lt__", "__eq__") if getattr(cls, name) is getattr(object, name)]
         missing += ["__hash__"] if getattr(cls, "__hash__", None) is None else []
-        if missing:
+        if missing or minimum is None:
             raise ConstructionError(f"{cls.__name__} cannot be a timestamp: it lacks {', '.join(missing)}")
-        self.cls: Any = cls
+        self.cls = cls
         self.name = cls.__name__
-        self.minimum = self.cls.minimum()
+        self.minimum = minimum()
         self.less_equal = lambda t, u: bool(t.less_equal(u))
 
     def check(self, time: Time) -> Time:
@@ -224,21 +228,21 @@ class UserDomain(Domain):
         hash(time)
         return self.less_equal(self.minimum, time) and (time == self.minimum or bool(self.minimum < time))
 
-    def summary(self, summary: Any) -> Any:
+    def summary(self, summary: TimeSummary) -> TimeSummary:
         missing = [name for name in ("results_in", "followed_by", "less_equal") if not hasattr(summary, name)]
         if summary is not IDENTITY and missing:
             raise ConstructionError(f"{summary!r} cannot be a summary for {self.name}: it lacks {', '.join(missing)}")
         return summary
 
-    def results_in(self, summary: Any, time: Time) -> Time | None:
+    def results_in(self, summary: TimeSummary, time: Time) -> Time | None:
         return time if summary is IDENTITY else summary.results_in(time)
 
-    def followed_by(self, first: Any, second: Any) -> Any | None:
+    def followed_by(self, first: TimeSummary, second: TimeSummary) -> TimeSummary | None:
         if first is IDENTITY:
             return second
         return first if second is IDENTITY else first.followed_by(second)
 
-    def summary_less_equal(self, first: Any, second: Any) -> bool:
+    def summary_less_equal(self, first: TimeSummary, second: TimeSummary) -> bool:
         if first is IDENTITY or second is IDENTITY:
             return first is IDENTITY  # a summary never goes back, so the identity is below all
         return bool(first.less_equal(second))
@@ -270,10 +274,10 @@ class Checked(Domain):
     def holds(self, time: Time) -> bool:
         return self.domain.holds(time)
 
-    def summary(self, summary: Any) -> Any:
+    def summary(self, summary: TimeSummary) -> TimeSummary:
         return self.domain.summary(summary)
 
-    def results_in(self, summary: Any, time: Time) -> Time | None:
+    def results_in(self, summary: TimeSummary, time: Time) -> Time | None:
         out = self.domain.results_in(summary, time)
         if out is None or summary == self.identity:
             return out
@@ -287,13 +291,13 @@ class Checked(Domain):
         self._verify(out)
         return out
 
-    def followed_by(self, first: Any, second: Any) -> Any | None:
+    def followed_by(self, first: TimeSummary, second: TimeSummary) -> TimeSummary | None:
         return self.domain.followed_by(first, second)
 
-    def summary_less_equal(self, first: Any, second: Any) -> bool:
+    def summary_less_equal(self, first: TimeSummary, second: TimeSummary) -> bool:
         return self.domain.summary_less_equal(first, second)
 
-    def _verify_monotone(self, summary: Any, earlier: Time, later: Time) -> None:
+    def _verify_monotone(self, summary: TimeSummary, earlier: Time, later: Time) -> None:
         before, after = (self.domain.results_in(summary, time) for time in (earlier, later))
         if after is not None and (before is None or not self.less_equal(before, after)):
             raise NotAnOrder(
@@ -343,7 +347,7 @@ def unit_of(domain: Domain) -> str:
     return inner.unit if isinstance(inner, Integers) else "ns"
 
 
-def domain_of(time: Any) -> Domain:
+def domain_of(time: TimeType) -> Domain:
     """The domain that a user names: `int`, a Domain such as `Product(int, int)`, or a timestamp class.
 
     A unit such as "ms" stands for integers that count it; `int` counts nanoseconds, where that matters.

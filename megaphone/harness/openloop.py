@@ -15,7 +15,7 @@ import trio
 
 from dataflow.operators.probe import Probe
 from dataflow.run.signal import Signal
-from dataflow.run.worker import Worker
+from dataflow.run.worker import Worker, pump_of
 from megaphone.harness.episodes import Episodes
 from megaphone.harness.live import Snapshot
 from megaphone.harness.machine import stolen
@@ -85,6 +85,7 @@ class OpenLoop:
         if not inputs:
             raise ValueError("inputs must name the inputs to advance, or no epoch would ever be complete")
         self.worker = worker
+        self._pump = pump_of(worker)
         self.schedule = schedule
         self.episodes = episodes if episodes is not None else Episodes()
         self.sent = 0  # epochs
@@ -145,12 +146,12 @@ class OpenLoop:
         while self.sent < schedule.epochs:
             due = schedule.due(self.elapsed())
             self._send_epochs(min(due, self.complete + self._outstanding))
-            self.worker.turn_before_waiting()
+            self._pump.turn_before_waiting()
             if self.sent == schedule.epochs:
                 await trio.lowlevel.checkpoint()
             elif self.sent == due:
                 await trio.sleep_until(self._start + schedule.due_at(self.sent))
-            elif not self.worker.flow.open:
+            elif not self._pump.flow.open:
                 await self.worker.room()
             elif self.sent == self.complete + self._outstanding:
                 await self._moved.wait()
@@ -161,7 +162,7 @@ class OpenLoop:
         """Sends epochs before `until`, in one go, but not for too long nor more than the transport has room for."""
         enough = time.perf_counter() + _BURST
         begun = self.sent
-        while self.sent < until and self.worker.flow.open:
+        while self.sent < until and self._pump.flow.open:
             self._send(self.sent, *self.schedule.share(self.sent, self.worker.index))
             self.sent += 1
             if not self._coalesce:
@@ -185,7 +186,7 @@ class OpenLoop:
                 self._send(self.sent, *schedule.share(self.sent, self.worker.index))
                 self.sent += 1
             self._advance(schedule.time(until))
-            self.worker.turn_before_waiting()
+            self._pump.turn_before_waiting()
 
     def _together(self) -> int:
         """How many epochs may be sent at one time: as many as it takes to make a time's own costs negligible."""
@@ -217,7 +218,7 @@ class OpenLoop:
 
     def elapsed(self) -> float:
         """Seconds since the start."""
-        return self.worker.clock.now() - self._start
+        return self._pump.clock.now() - self._start
 
     def _elapsed_ns(self) -> int:
         return round(self.elapsed() * SECOND)

@@ -7,7 +7,7 @@ until what was sent is complete everywhere.
 
 from __future__ import annotations
 
-from dataflow.run.worker import Worker
+from dataflow.run.worker import Worker, pump_of
 
 LEADER = 0
 
@@ -17,7 +17,7 @@ class Pace:
 
     def __init__(self, worker: Worker) -> None:
         self.leads = worker.index == LEADER
-        self._worker = worker
+        self._pump = pump_of(worker)
         with worker.dataflow("pace") as scope:
             self._handle, stream = scope.input()
             self._probe = stream.probe()
@@ -27,7 +27,7 @@ class Pace:
     def say(self, until: int) -> None:
         """Has all workers send the epochs before `until`. For the leader, when all that was said before is complete."""
         self._handle.advance_to(until)
-        self._worker.turn_before_waiting()  # the others can begin while we make what we send
+        self._pump.turn_before_waiting()  # the others can begin while we make what we send
 
     async def heard(self, since: int) -> int:
         """Waits until the leader says more than `since`: the epoch until which to send; `since` if that was all."""

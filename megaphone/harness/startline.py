@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from dataflow.run.worker import Worker
+from dataflow.run.worker import Worker, pump_of
 
 Report = tuple[str, str, float, float]  # process, host, and what the worker's and the machine's clock showed
 
@@ -23,17 +23,17 @@ async def agree_on_start(worker: Worker, lead: float = 0.05) -> float:
     nothing to each other, each starts when it has heard from all: they differ by the time that a message takes.
     """
     if worker.peers == 1:
-        return worker.clock.now() + lead
+        return pump_of(worker).clock.now() + lead
     heard: list[Report] = []
     with worker.dataflow("start line") as scope:
         handle, stream = scope.input()
         probe = stream.broadcast().inspect(lambda _, report: heard.append(report)).probe()
     offset = clock_offset(worker)
-    here = worker.clock.now()
+    here = pump_of(worker).clock.now()
     handle.send([(f"{_PROGRAM}-{os.getpid()}", _boot(), here, here - offset)])
     handle.close()
     await probe.wait_done()
-    return common_instant(heard, offset, worker.clock.now()) + lead
+    return common_instant(heard, offset, pump_of(worker).clock.now()) + lead
 
 
 def common_instant(reports: Sequence[Report], offset: float, now: float) -> float:
@@ -59,7 +59,7 @@ def clock_offset(worker: Worker) -> float:
     looks = []
     for _ in range(5):  # the best of some looks: one may be interrupted
         before = time.perf_counter()
-        here = worker.clock.now()
+        here = pump_of(worker).clock.now()
         after = time.perf_counter()
         looks.append((after - before, here - (before + after) / 2))
     return min(looks)[1]

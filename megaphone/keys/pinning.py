@@ -125,8 +125,8 @@ class PinningStore(Store[Columns]):
     def key_count(self) -> int:
         return self.home.key_count
 
-    def make_ready(self, size: int) -> None:
-        self.home.make_ready(size)
+    def prefault(self, size: int) -> None:
+        self.home.prefault(size)
 
     def sizes(self, first: int, end: int) -> Numbers:
         return self.home.sizes(first, end)

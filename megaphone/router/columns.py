@@ -229,7 +229,7 @@ def unary(
 
 def _among_workers(keys: Dense | None, streams: Sequence[Stream[Any]]) -> Dense | None:
     """Dense keys whose bins begin at as many workers as there are."""
-    return None if keys is None else replace(keys, workers=streams[0].scope.dataflow.worker.peers)
+    return None if keys is None else replace(keys, workers=streams[0].scope.peers)
 
 
 def stateful(

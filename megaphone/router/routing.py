@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic
 
 import numpy as np
 from sortedcontainers import SortedDict
 
+from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
 from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, OutputPort, Pact
 from dataflow.state.pieces import Piece, Words, join, pack
@@ -50,16 +52,22 @@ class ControlPact(Broadcast):
         return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
 
 
-class Parts:
+class Parts(Collection[Any]):
     """A batch that has been split already: one part per worker, of rows or of columns."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: Sequence[Any]) -> None:
+    def __init__(self, parts: Sequence[Batch]) -> None:
         self.parts = parts
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.parts)
+
+    def __contains__(self, record: object) -> bool:
+        return any(record == mine for mine in self)
 
 
 class Routed(Pact):
@@ -68,7 +76,8 @@ class Routed(Pact):
     name = "routed"
     validates = True  # parts must be taken apart, even for one worker
 
-    def split(self, batch: Parts, peers: int) -> Sequence[Any]:
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        assert isinstance(batch, Parts), "F sends nothing else on these channels"
         return batch.parts
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
-from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
+from dataflow.state.stores.row_store import Apply, KeyOf, Rows, RowStore
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.assembly import Assembly, Migratable, assemble
@@ -72,40 +72,6 @@ def place_apart(
             yield record
         else:
             parts[worker].append(((key,), record))
-
-
-class RightPostponer:
-    """The notificator of the second input."""
-
-    __slots__ = ("_postponer",)
-
-    def __init__(self, postponer: Postponer) -> None:
-        self._postponer = postponer
-
-    def notify_at(self, time: Time, record: Any) -> None:
-        """Presents `record` to the fold again as a right one, at a later time."""
-        self._postponer.notify_at(time, record, 1)
-
-
-def folding(fold: Callable[[Any, Any, Any], tuple[Any, Iterable[Any]]]) -> Apply:
-    """A fold over the state of one key, as one over a bin's dictionary of them."""
-
-    def apply(time: Time, records: list[list[Any]], states: Any, _: Postponer) -> Iterable[Any]:
-        results: list[Any] = []
-        for key, value in records[0]:
-            try:
-                new, out = fold(key, value, states.get(key))
-            except Exception as error:
-                error.add_note(f"for the key {key!r}")
-                raise
-            if new is None:
-                states.pop(key, None)
-            else:
-                states[key] = new
-            results.extend(out)
-        return results
-
-    return apply
 
 
 def stateful(

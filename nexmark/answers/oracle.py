@@ -10,26 +10,67 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias, TypedDict
 
-Row = Mapping[str, Any]
-Events = Mapping[str, Sequence[Row]]
-Answer = list[tuple[Any, ...]]
+Answer: TypeAlias = list[tuple[int | str, ...]]
 
 SECOND = 1_000_000_000
 
 
-def q1(events: Events) -> Answer:
+class Person(TypedDict):
+    """Somebody who registers."""
+
+    event: int
+    id: int
+    name: str
+    city: str
+    state: str
+    date_time: int
+
+
+class Auction(TypedDict):
+    """Somebody offers something."""
+
+    event: int
+    id: int
+    item_name: str
+    initial_bid: int
+    reserve: int
+    date_time: int
+    expires: int
+    seller: int
+    category: int
+
+
+class Bid(TypedDict):
+    """Somebody bids for it."""
+
+    event: int
+    auction: int
+    bidder: int
+    price: int
+    date_time: int
+
+
+class EventRows(TypedDict):
+    """The events, by kind."""
+
+    person: Sequence[Person]
+    auction: Sequence[Auction]
+    bid: Sequence[Bid]
+
+
+def q1(events: EventRows) -> Answer:
     """Currency conversion: every bid, its price in euros."""
     return [(b["auction"], b["bidder"], b["price"] * 89 // 100, b["date_time"]) for b in events["bid"]]
 
 
-def q2(events: Events) -> Answer:
+def q2(events: EventRows) -> Answer:
     """Selection: the bids for certain auctions."""
     return [(b["auction"], b["price"]) for b in events["bid"] if b["auction"] % 123 == 0]
 
 
-def q3(events: Events) -> Answer:
+def q3(events: EventRows) -> Answer:
     """Local item suggestion: who sells in category 10 in certain states; whichever came first."""
     return [
         (p["name"], p["city"], p["state"], a["id"])
@@ -40,9 +81,9 @@ def q3(events: Events) -> Answer:
     ]
 
 
-def q4(events: Events) -> Answer:
+def q4(events: EventRows) -> Answer:
     """Average price by category: after each auction that closes, that of its category so far."""
-    prices = defaultdict(list)
+    prices: defaultdict[int, list[int]] = defaultdict(list)
     answer: Answer = []
     for auction, winner in closed_auctions(events):
         prices[auction["category"]].append(winner["price"])
@@ -50,7 +91,7 @@ def q4(events: Events) -> Answer:
     return answer
 
 
-def q5(events: Events, window: int = 60 * SECOND, slide: int = SECOND) -> Answer:
+def q5(events: EventRows, window: int = 60 * SECOND, slide: int = SECOND) -> Answer:
     """Hot items: in each window that has bids, the auction with the most; ties to the smaller id."""
     windows: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for b in events["bid"]:
@@ -61,9 +102,9 @@ def q5(events: Events, window: int = 60 * SECOND, slide: int = SECOND) -> Answer
     return [(end, auction, windows[end][auction]) for end, auction in hottest.items()]
 
 
-def q6(events: Events) -> Answer:
+def q6(events: EventRows) -> Answer:
     """Average price by seller: after each auction that closes, that of the last ten of its seller."""
-    prices = defaultdict(list)
+    prices: defaultdict[int, list[int]] = defaultdict(list)
     answer: Answer = []
     for auction, winner in closed_auctions(events):
         prices[auction["seller"]].append(winner["price"])
@@ -72,16 +113,16 @@ def q6(events: Events) -> Answer:
     return answer
 
 
-def q7(events: Events, window: int = 10 * SECOND) -> Answer:
-    """Highest bid: the dearest of each window; ties to the smaller event id."""
-    windows = defaultdict(list)
+def q7(events: EventRows, window: int = 10 * SECOND) -> Answer:
+    """Highest bid: that of each window; ties to the smaller event id."""
+    windows: defaultdict[int, list[Bid]] = defaultdict(list)
     for b in events["bid"]:
         windows[(b["date_time"] // window + 1) * window].append(b)
-    dearest = {end: min(bids, key=_dearest_first) for end, bids in windows.items()}
-    return [(end, b["auction"], b["bidder"], b["price"]) for end, b in dearest.items()]
+    highest = {end: min(bids, key=_highest_first) for end, bids in windows.items()}
+    return [(end, b["auction"], b["bidder"], b["price"]) for end, b in highest.items()]
 
 
-def q8(events: Events, window: int = 12 * 3600 * SECOND) -> Answer:
+def q8(events: EventRows, window: int = 12 * 3600 * SECOND) -> Answer:
     """New users who sell: registered and opened an auction in the same window."""
     opened = {(a["seller"], a["date_time"] // window) for a in events["auction"]}
     return [
@@ -91,9 +132,9 @@ def q8(events: Events, window: int = 12 * 3600 * SECOND) -> Answer:
     ]
 
 
-def closed_auctions(events: Events) -> list[tuple[Row, Row]]:
+def closed_auctions(events: EventRows) -> list[tuple[Auction, Bid]]:
     """The auctions that closed with a winner, and the winning bid, in the order (expires, auction id)."""
-    bids = defaultdict(list)
+    bids: defaultdict[int, list[Bid]] = defaultdict(list)
     for b in events["bid"]:
         bids[b["auction"]].append(b)
     closed = []
@@ -101,11 +142,11 @@ def closed_auctions(events: Events) -> list[tuple[Row, Row]]:
         valid = [b for b in bids[a["id"]] if b["price"] >= a["reserve"]]
         in_time = [b for b in valid if a["date_time"] <= b["date_time"] < a["expires"]]
         if in_time:
-            closed.append((a, min(in_time, key=_dearest_first)))
+            closed.append((a, min(in_time, key=_highest_first)))
     return closed
 
 
-def _dearest_first(bid: Row) -> tuple[int, int]:
+def _highest_first(bid: Bid) -> tuple[int, int]:
     return -bid["price"], bid["event"]
 
 

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from nexmark.events.files import paths
+from nexmark.events.rows import Value
 
 SECOND = 1_000_000_000
 
@@ -53,7 +53,7 @@ def load(session: SparkSession, directory: Path) -> None:
         session.read.parquet(path.as_uri()).createOrReplaceTempView(kind)
 
 
-def answer(session: SparkSession, query: str, **options: int) -> list[tuple[Any, ...]]:
+def answer(session: SparkSession, query: str, **options: int) -> list[tuple[Value, ...]]:
     """The rows of a query (`q1` to `q8`) over the loaded events; options are windows, as of the other oracle's."""
     if query not in QUERIES:
         raise LookupError(f"there is no query {query!r}; there are {', '.join(QUERIES)}")

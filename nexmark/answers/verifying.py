@@ -7,24 +7,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-import megaphone
-from nexmark.runs.running import Plan
+from megaphone import Assign, Move
+from megaphone.control.updates import Update
+from nexmark.events.rows import Value
+from nexmark.runs.running import RunPlan
 
-Rows = Counter[tuple[Any, ...]]
+Rows: TypeAlias = Counter[tuple[Value, ...]]
 
 
-def random_updates(plan: Plan, workers: int, count: int, seed: int) -> list[tuple[int, Any]]:
+def random_updates(plan: RunPlan, workers: int, count: int, seed: int) -> list[tuple[int, Update]]:
     """Moves of single bins and whole maps, at random times of a run."""
     chance = random.Random(seed)
     source = plan.source()
     times = [source.time(number) for number in range(source.epochs)] or [0]
-    updates: list[tuple[int, Any]] = []
+    updates: list[tuple[int, Update]] = []
     for _ in range(count):
-        update: Any = megaphone.Move(chance.randrange(plan.bins), chance.randrange(workers))
+        update: Update = Move(chance.randrange(plan.bins), chance.randrange(workers))
         if chance.random() < 0.5:
-            update = megaphone.Assign(tuple(chance.randrange(workers) for _ in range(plan.bins)))
+            update = Assign(tuple(chance.randrange(workers) for _ in range(plan.bins)))
         updates.append((chance.randint(times[0], times[-1] + source.grid), update))
     return updates
 

@@ -4,6 +4,6 @@
 - `verify`: a query answered three ways. `demo`: what `make demo` shows.
 - `main`: which command was asked for. A command is a module with `add_to(commands)`, which makes its parser and sets
   `run`, a function from the parsed options to an exit code; a new one is added to the list in `main`.
-- `asking`: what commands that run queries ask alike. `options`: the other options that several commands have.
-- `progress`: showing that long work goes on.
+- `asking`: the options that `run`, `latency` and `verify` share. `options`: those that all commands share, and exit
+  codes.
 """

@@ -1,20 +1,20 @@
-"""What `run`, `latency` and `verify` are asked alike: which query, how it runs, and how state is to move."""
+"""The options that `run`, `latency` and `verify` share: which query, how it runs, and how its state moves."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from megaphone import ControlError, read_control
+from megaphone.control.updates import Update
 from megaphone.harness.provenance import check_writable
 from nexmark.commands.options import Misuse, seconds, whole
 from nexmark.events.config import SECOND
 from nexmark.queries.hot_auctions import PANES
-from nexmark.queries.queries import QUERIES, Options
+from nexmark.queries.queries import QUERIES, QueryOptions
 from nexmark.runs.running import VARIANTS
 
-_WINDOWS = {  # by query: what its windows are called in `Options`
+_WINDOWS = {  # by query: what its windows are called in `QueryOptions`
     "q5": {"window": "q5_window", "slide": "q5_slide"},
     "q7": {"window": "q7_window"},
     "q8": {"window": "q8_window"},
@@ -45,7 +45,7 @@ def add_workers(parser: argparse.ArgumentParser, variants: bool = True) -> None:
 
 
 def windows_of(options: argparse.Namespace) -> dict[str, int]:
-    """The windows that were asked for, as fields of `Options`."""
+    """The windows that were asked for, as fields of `QueryOptions`."""
     names = _WINDOWS.get(options.query, {})
     windows = {}
     for option in ("window", "slide"):
@@ -58,7 +58,7 @@ def windows_of(options: argparse.Namespace) -> dict[str, int]:
         if windows[names[option]] < 1:
             raise Misuse(f"--{option} is {length}; it is a number of seconds above 0, a nanosecond (1e-9) at least")
     if options.query == "q5":
-        _check_slides(windows.get("q5_window", Options.q5_window), windows.get("q5_slide", Options.q5_slide))
+        _check_slides(windows.get("q5_window", QueryOptions.q5_window), windows.get("q5_slide", QueryOptions.q5_slide))
     return windows
 
 
@@ -83,7 +83,7 @@ def check_workers(options: argparse.Namespace) -> None:
         raise Misuse(f"--bins is {options.bins}; it must be a power of two from 2 to {1 << 20:,}")
 
 
-def updates_of(options: argparse.Namespace) -> list[tuple[int, Any]]:
+def updates_of(options: argparse.Namespace) -> list[tuple[int, Update]]:
     """The updates of --config FILE, all checked: nothing runs if one of them makes no sense."""
     if options.config is None:
         return []

@@ -11,8 +11,8 @@ from megaphone.harness import Provenance, figures_of, plots, write_document, wri
 from nexmark.commands.latency import check_epoch, check_events, document_of, state_statement
 from nexmark.commands.options import FAILED, OK, Commands, Misuse, number, seconds, whole
 from nexmark.events.config import Config
-from nexmark.runs.measuring import Load, main
-from nexmark.runs.running import Plan
+from nexmark.runs.measuring import LoadPlan, main
+from nexmark.runs.running import RunPlan
 
 DESCRIPTION = """\
 NEXMark Q8 (new users who sell) on two worker processes, with a state of more than a million keys, under steady load.
@@ -32,7 +32,7 @@ WARM_UP = 2.0
 
 
 def add_to(commands: Commands) -> None:
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = commands.add_parser(
         "demo",
         help="a million keys move while the stream flows: a live view, a picture, a page",
         description=DESCRIPTION,
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     return OK if outcome.sustained else FAILED
 
 
-def load_of(options: argparse.Namespace) -> Load:
+def load_of(options: argparse.Namespace) -> LoadPlan:
     """What to run: each strategy moves bins away and back, at even distances."""
     for name in ("rate", "duration", "epoch_ms", "keys", "batch_bins"):
         if getattr(options, name) <= 0:
@@ -87,8 +87,8 @@ def load_of(options: argparse.Namespace) -> Load:
         raise Misuse(f"--bins is {options.bins}; it must be a power of two from 4 to {1 << 20:,}")
     order = ("all-at-once", "all-at-once", "fluid", "fluid", "batched", "batched")
     step = (options.duration - WARM_UP) / (len(order) + 0.5)
-    load = Load(
-        Plan("q8", EVENTS, bins=options.bins),
+    load = LoadPlan(
+        RunPlan("q8", EVENTS, bins=options.bins),
         options.rate,
         options.duration,
         options.epoch_ms / 1000,

@@ -35,7 +35,7 @@ exit codes: 0 written, 1 could not be written, 2 makes no sense, 130 interrupted
 
 
 def add_to(commands: Commands) -> None:
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = commands.add_parser(
         "generate",
         help="write events to Parquet files",
         description=DESCRIPTION,

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import dataflow
 from megaphone.harness import Outcome, Provenance, figures_of, write_document, write_report
 from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
-from nexmark.runs.measuring import STRATEGIES, Load, Seen, main
-from nexmark.runs.running import Plan
+from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main
+from nexmark.runs.running import RunPlan
 
 DESCRIPTION = """\
 Put a query under load at a fixed rate, and measure how long events take. The load is open loop: every event is due at
@@ -22,7 +21,7 @@ a time that is fixed beforehand, and is charged from that time on, also while th
 ends when all that the event causes is done, on all workers. An epoch is sent when it ends, so half of it is waiting.
 
 Migrations (--migrate, --at): the first moves half of worker 0's bins to worker 1, the next one moves them back, and so
-on. Or a file says what moves when (--config). Quantiles are told for before, during and after each migration.
+on. Or a file says what moves when (--config). Quantiles are reported for before, during and after each migration.
 """
 
 EXAMPLES = """\
@@ -46,7 +45,7 @@ exit codes: 0 measured (also if the rate was not sustained: the first line says 
 
 
 def add_to(commands: Commands) -> None:
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = commands.add_parser(
         "latency",
         help="a query under open-loop load, with migrations",
         description=DESCRIPTION,
@@ -71,7 +70,7 @@ def add_to(commands: Commands) -> None:
     moves.add_argument("--at", type=seconds, nargs="+", default=[], metavar="S", help="when, in seconds")
     moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16; 8 MiB at most)")
     moves.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
-    told = parser.add_argument_group("what is told")
+    told = parser.add_argument_group("what is reported")
     told.add_argument("--live", action="store_true", help="rate, latency, frontier and bins while it runs, on stderr")
     for name, what, ending in (("plot", "the timeline as a picture", "png"), ("report", "a page of all", "html")):
         told.add_argument(f"--{name}", type=Path, nargs="?", const=Path(f"latency.{ending}"), metavar="FILE", help=what)
@@ -97,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
-def load_of(options: argparse.Namespace) -> Load:
+def load_of(options: argparse.Namespace) -> LoadPlan:
     """What to run; Misuse if it makes no sense."""
     for name in ("rate", "duration", "epoch_ms", "dilation", "batch_bins"):
         if getattr(options, name) <= 0:
@@ -114,11 +113,11 @@ def load_of(options: argparse.Namespace) -> Load:
         config = config_of(options)
     finally:
         options.rate = options.rate * options.dilation
-    plan = Plan(
+    plan = RunPlan(
         options.query, config, variant=options.variant, bins=options.bins, windows=windows_of(options),
         updates=updates_of(options),
     )  # fmt: skip
-    load = Load(
+    load = LoadPlan(
         plan, options.rate, options.duration, options.epoch_ms / 1000, options.dilation, options.preload,
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
         options.ready << 20,
@@ -138,7 +137,7 @@ def check_epoch(options: argparse.Namespace) -> None:
         )
 
 
-def check_events(load: Load) -> None:
+def check_events(load: LoadPlan) -> None:
     """Refuses to measure nothing, and more events than there is time for."""
     try:
         records = load.schedule(1).records
@@ -171,7 +170,7 @@ def _warm_up(options: argparse.Namespace) -> float:
     return float(min(2.0, options.duration / 5) if options.warm_up is None else options.warm_up)
 
 
-def title_of(load: Load) -> str:
+def title_of(load: LoadPlan) -> str:
     """What was run, in a line."""
     dilated = f", event time {load.dilation} times as fast" if load.dilation > 1 else ""
     return (
@@ -206,7 +205,7 @@ def memory_statement(outcome: Outcome) -> str:
     return f"resident memory, at the start and at most: {', '.join(peaks)}"
 
 
-def document_of(load: Load, outcome: Outcome, seen: Sequence[Seen]) -> dict[str, Any]:
+def document_of(load: LoadPlan, outcome: Outcome, seen: Sequence[Seen]) -> dict[str, object]:
     """Everything, as plain data."""
     return {
         "query": load.plan.query,
@@ -224,7 +223,7 @@ def document_of(load: Load, outcome: Outcome, seen: Sequence[Seen]) -> dict[str,
 
 
 def _write(
-    options: argparse.Namespace, load: Load, outcome: Outcome, provenance: Provenance, seen: Sequence[Seen]
+    options: argparse.Namespace, load: LoadPlan, outcome: Outcome, provenance: Provenance, seen: Sequence[Seen]
 ) -> None:
     title = title_of(load)
     if options.plot is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
-from typing import Any
+from typing import TypeAlias
 
 from nexmark.events.config import SECOND, Config
+
+# A string: the class has no public name, and only type checkers know it as generic.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -31,7 +34,7 @@ _EVENTS = {  # by field of Config, what to call its value and what it is
 
 
 class Misuse(Exception):
-    """What was asked for makes no sense or cannot be had; the message says what to do instead."""
+    """What was asked for makes no sense or cannot be done; the message says what to do instead."""
 
 
 def add_event_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
@@ -112,6 +115,3 @@ def _in_terms_of_options(message: str) -> str:
         if message.startswith(f"{field} is"):
             return f"--{field.replace('_', '-')}{message.removeprefix(field)}"
     return message
-
-
-Commands = Any  # argparse's action of subparsers, whose type has no public name

@@ -18,7 +18,7 @@ from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_opt
 from nexmark.events import files
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
-from nexmark.runs.running import Plan, main
+from nexmark.runs.running import RunPlan, main
 
 DESCRIPTION = """\
 Answer a query over the same events three ways, and compare the rows: with native operators, with migratable ones
@@ -39,7 +39,7 @@ exit codes: 0 the rows are the same, 1 they differ, 2 makes no sense and nothing
 
 
 def add_to(commands: Commands) -> None:
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = commands.add_parser(
         "verify",
         help="a query answered three ways, and whether the rows are the same",
         description=DESCRIPTION,
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return _compare(answers, expected, oracle.COLUMNS[options.query])
 
 
-def _plan_of(options: argparse.Namespace) -> Plan:
+def _plan_of(options: argparse.Namespace) -> RunPlan:
     config = config_of(options)
     if not 0 <= options.events <= config.most_events:
         raise Misuse(
@@ -84,7 +84,7 @@ def _plan_of(options: argparse.Namespace) -> Plan:
     if options.against == "spark":
         _require_spark()
     windows = windows_of(options)
-    return Plan(
+    return RunPlan(
         options.query, config, events=options.events, bins=options.bins, batch=options.batch, windows=windows, keep=True
     )
 
@@ -94,12 +94,12 @@ def _require_spark() -> None:
         raise Misuse("pyspark is not installed: pip install 'megaphone-dataflow[spark]', or add --against oracle")
 
 
-def _rows(plan: Plan, workers: int) -> Rows:
+def _rows(plan: RunPlan, workers: int) -> Rows:
     results = dataflow.execute(main, plan, sys.stderr.isatty(), workers=workers)
     return Counter(tuple(row) for result in results for row in result.kept)
 
 
-def _independent(options: argparse.Namespace, plan: Plan) -> tuple[str, Rows]:
+def _independent(options: argparse.Namespace, plan: RunPlan) -> tuple[str, Rows]:
     windows = {name.partition("_")[2]: value for name, value in plan.windows.items()}
     generator = Generator(plan.config)
     if options.against == "oracle":

@@ -10,7 +10,6 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from nexmark.events import payload
 from nexmark.events.generator import COLUMNS, ENCODED, Events, Generator, Table
+from nexmark.events.kernels import Column
 from nexmark.events.vocabulary import dictionary
 
 KINDS = tuple(COLUMNS)
@@ -29,7 +29,7 @@ def paths(directory: Path) -> dict[str, Path]:
     return {kind: directory / f"{kind}.parquet" for kind in KINDS}
 
 
-def schema(kind: str, columns: Sequence[str]) -> Any:
+def schema(kind: str, columns: Sequence[str]) -> pa.Schema:
     """The Arrow schema of a kind's columns."""
     return pa.schema([(name, _type(kind, name)) for name in columns])
 
@@ -43,8 +43,8 @@ def write(
 ) -> dict[str, int]:
     """Write the first so many events, a slice at a time; returns the rows of each kind.
 
-    `advance` is called after each slice with the number of its events. The files appear, all of them, when all is
-    written: what was stopped half-way leaves none.
+    `advance` is called after each slice with the number of its events. All files appear together, when everything is
+    written; a run that is stopped leaves none.
     """
     directory.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(generator.columns, 0)
@@ -60,7 +60,7 @@ def write(
 
 
 @contextlib.contextmanager
-def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dict[str, Any]]:
+def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dict[str, pq.ParquetWriter]]:
     about = json.dumps(dataclasses.asdict(generator.config) | {"events": events})
     unfinished = {kind: directory / f".{kind}.parquet.unfinished" for kind in generator.columns}
     try:
@@ -78,8 +78,8 @@ def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dic
             path.unlink(missing_ok=True)
 
 
-def _writer(path: Path, described: Any) -> Any:
-    """With a checksum for each page, so that what was damaged since is not taken for events."""
+def _writer(path: Path, described: pa.Schema) -> pq.ParquetWriter:
+    """Each page gets a checksum, so that a reader notices damage instead of taking it for events."""
     return pq.ParquetWriter(path, described, compression="zstd", write_page_checksum=True)
 
 
@@ -106,7 +106,7 @@ def count(directory: Path) -> int:
 
 @contextlib.contextmanager
 def _damaged(path: Path) -> Iterator[None]:
-    """What the reader of Parquet files makes of a damaged one, as one error that names it."""
+    """Turns the many errors that reading a damaged Parquet file can raise into one that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, OverflowError, UnicodeDecodeError) as error:
@@ -126,7 +126,7 @@ def _columns(path: Path, kind: str, names: list[str]) -> Table:
     return {name: _array(path, name, table[name]) for name in names}
 
 
-def _array(path: Path, name: str, column: Any) -> Any:
+def _array(path: Path, name: str, column: pa.ChunkedArray) -> Column | pa.Array:
     words = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
     if column.null_count or not (words or pa.types.is_integer(column.type)):
         raise ValueError(f"column {name!r} of {path} has empty places, or holds {column.type}: make it anew")
@@ -138,7 +138,7 @@ def _array(path: Path, name: str, column: Any) -> Any:
     return codes.to_numpy().astype(np.int32, copy=False)
 
 
-def arrow(kind: str, table: Table) -> Any:
+def arrow(kind: str, table: Table) -> pa.Table:
     """A table of the generator's as an Arrow table, its codes as dictionary-encoded words."""
     arrays = [
         pa.DictionaryArray.from_arrays(column, pa.array(dictionary(name), pa.utf8())) if name in ENCODED else column
@@ -147,7 +147,7 @@ def arrow(kind: str, table: Table) -> Any:
     return pa.table(arrays, schema=schema(kind, list(table)))
 
 
-def _type(kind: str, name: str) -> Any:
+def _type(kind: str, name: str) -> pa.DataType:
     if name in ENCODED:
         return pa.dictionary(pa.int32(), pa.utf8())
     return pa.utf8() if name in payload.COLUMNS[kind] else pa.int64()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from nexmark.events import kernels, payload
 from nexmark.events.config import SCRAMBLE, Config
+from nexmark.events.kernels import Column
 
-Table = dict[str, Any]  # by column, a numpy array, or an Arrow array for the strings of a full payload
-Events = dict[str, Table]  # by kind
-Ints = NDArray[np.int64]
+Table: TypeAlias = dict[str, Column | pa.Array]  # by column; Arrow arrays for the strings of a payload
+Events: TypeAlias = dict[str, Table]  # by kind
+Ints: TypeAlias = NDArray[np.int64]
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "person": ("event", "id", "name", "city", "state", "date_time"),
@@ -22,7 +24,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 }
 ENCODED = frozenset(("name", "city", "state", "item_name"))  # codes, see `vocabulary.dictionary`
 
-_KERNELS: dict[str, Any] = {"person": kernels.persons, "auction": kernels.auctions, "bid": kernels.bids}
+_KERNELS = {"person": kernels.persons, "auction": kernels.auctions, "bid": kernels.bids}
 _INT, _CODE = np.dtype(np.int64), np.dtype(np.int32)
 _UNWANTED = {dtype: np.empty(0, dtype) for dtype in (_INT, _CODE)}
 _NONE_SCATTERED = _UNWANTED[_INT]
@@ -135,7 +137,7 @@ class _Kind:
         own = ids[(offsets >= self._first) & (offsets < self._first + self._width)]
         return self._fill(len(own), own, 0, 0, out)
 
-    def arrays(self, rows: int) -> list[NDArray[Any]]:
+    def arrays(self, rows: int) -> list[Column]:
         return [np.empty(rows, dtype) for dtype in self._dtypes]
 
     def _before(self, event: int) -> int:
@@ -151,7 +153,7 @@ class _Kind:
         self._kernel(self._record, self.keys, ids, start, stop, *arguments)
         return dict(zip(self.names, arrays, strict=True))
 
-    def _views(self, rows: int, out: Events) -> list[NDArray[Any]]:
+    def _views(self, rows: int, out: Events) -> list[Column]:
         room = out.get(self._kind, {})
         for name, dtype in zip(self.names, self._dtypes, strict=True):
             if name not in room or len(room[name]) < rows or room[name].dtype != dtype:

@@ -10,7 +10,7 @@ A column of length 0 is not wanted and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import numba
 import numpy as np
@@ -19,15 +19,23 @@ from numpy.typing import NDArray
 from dataflow.compiled import kernel as compiled
 from nexmark.events.config import FIRST_ID, HOT_BLOCK, LEAD, Config
 
-F = TypeVar("F", bound=Callable[..., Any])
-Ints = NDArray[np.int64]
-Array = NDArray[Any]
-Keys = NDArray[np.uint64]
+P = ParamSpec("P")
+T = TypeVar("T")
+Ints: TypeAlias = NDArray[np.int64]
+Column: TypeAlias = NDArray[np.int64] | NDArray[np.int32]  # numbers, or the codes of words
+Keys: TypeAlias = NDArray[np.uint64]
+Whole: TypeAlias = int | np.int64  # an event id, a row, a count: inside a kernel both are 64 bits
 
-kernel = cast(Callable[[F], F], compiled.kernel(nogil=True))
-inlined = cast(Callable[[F], F], numba.njit(inline="always"))
+kernel = compiled.kernel(nogil=True)
 
-u8, i8, f8 = numba.uint64, numba.int64, numba.float64
+
+def inlined(function: Callable[P, T]) -> Callable[P, T]:
+    """Compiles a function into each kernel that calls it."""
+    made: Callable[P, T] = numba.njit(inline="always")(function)
+    return made
+
+
+u8, i8, f8 = np.uint64, np.int64, np.float64
 
 # Fields, each with a key of its own. The order is part of what a seed means: add at the end.
 NAME, CITY, STATE, ITEM_NAME, INITIAL_BID, RESERVE, LENGTH, SELLER, CATEGORY, AUCTION, BIDDER, PRICE = range(12)
@@ -58,7 +66,7 @@ class Parameters(NamedTuple):
     delay: float
 
 
-Record = NDArray[np.void]  # one row: a record is handed to a kernel in a third of the time that a tuple takes
+Record: TypeAlias = NDArray[np.void]  # one row: a kernel takes a record in a third of the time of a tuple
 
 
 def record_of(config: Config) -> Record:
@@ -68,7 +76,7 @@ def record_of(config: Config) -> Record:
 
 
 @inlined
-def parameters_in(record: Any) -> Any:
+def parameters_in(record: Record) -> Parameters:
     """The tuple again: values, of which the compiler knows that no store into a column changes them."""
     r = record[0]
     return Parameters(
@@ -102,7 +110,7 @@ def _mix_python(x: int) -> int:
 
 
 @inlined
-def bits(key: Any, event: Any) -> Any:
+def bits(key: np.uint64, event: Whole) -> np.uint64:
     """64 random bits."""
     x = key + u8(event) * GOLDEN
     x = (x ^ (x >> u8(30))) * MULTIPLY_1
@@ -111,13 +119,13 @@ def bits(key: Any, event: Any) -> Any:
 
 
 @inlined
-def below(x: Any, n: Any) -> Any:
+def below(x: np.uint64, n: Whole) -> np.uint64:
     """`x * n >> 64`: evenly from 0 to n - 1, for n below 2**32, where two products of 32 bits are enough."""
     return ((x >> u8(32)) * u8(n) + (((x & LOW_32) * u8(n)) >> u8(32))) >> u8(32)
 
 
 @inlined
-def below_wide(x: Any, n: Any) -> Any:
+def below_wide(x: np.uint64, n: Whole) -> np.uint64:
     """The same for any n."""
     high, low = u8(n) >> u8(32), u8(n) & LOW_32
     middle = (x >> u8(32)) * low + (((x & LOW_32) * low) >> u8(32))
@@ -126,7 +134,7 @@ def below_wide(x: Any, n: Any) -> Any:
 
 
 @inlined
-def choose(x: Any, ratio: Any, hot: Any, first: Any, count: Any) -> Any:
+def choose(x: np.uint64, ratio: Whole, hot: Whole, first: Whole, count: Whole) -> Whole:
     """`hot` unless a draw below `ratio` is 0, then one of `count` from `first` on.
 
     One draw serves for both: the part of `x * ratio` above 64 bits decides, and what is left over is as random.
@@ -145,10 +153,10 @@ LOG2_BASE = 6.643856189774724  # log2(100)
 
 
 @inlined
-def price_of(x: Any) -> Any:
+def price_of(x: np.uint64) -> np.int64:
     """`round(100 * 10**(6u))`, u uniform in [0, 1): 2 to the whole part of the logarithm is a shift."""
     logarithm = f8(i8(x >> u8(32))) * LOG2_SCALE + LOG2_BASE
-    whole = numba.int32(logarithm)
+    whole = np.int32(logarithm)
     f = logarithm - whole
     power = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * (_C6 + f * (_C7 + f * _C8)))))))
     shift = i8(30) - i8(whole)
@@ -156,7 +164,7 @@ def price_of(x: Any) -> Any:
 
 
 @inlined
-def time_of(p: Any, event: Any) -> Any:
+def time_of(p: Parameters, event: Whole) -> np.int64:
     return p.base_time + i8(f8(event) * p.delay)
 
 
@@ -164,7 +172,7 @@ def time_of(p: Any, event: Any) -> Any:
 
 
 @inlined
-def person_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
+def person_run(p: Parameters, keys: Keys, start: Whole, stop: Whole, row: int, columns: tuple[Column, ...]) -> None:
     """The persons of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
     event, id, name, city, state, date_time = columns
     round, offset = start // p.length_of_round, start % p.length_of_round
@@ -183,7 +191,7 @@ def person_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any)
 
 
 @kernel
-def persons(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
+def persons(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Column) -> None:
     """Persons: those of the ids in `scattered` (all persons), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):
@@ -202,14 +210,14 @@ def persons(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, 
 
 
 @inlined
-def length_of(p: Any, keys: Any, at: Any) -> Any:
+def length_of(p: Parameters, keys: Keys, at: Whole) -> np.int64:
     """How long an auction is open: evenly from 1 to twice the horizon."""
     horizon = time_of(p, at + p.horizon_events) - time_of(p, at)
-    return 1 + i8(below_wide(bits(keys[LENGTH], at), max(2 * horizon, 1)))
+    return 1 + i8(below_wide(bits(keys[LENGTH], at), max(2 * horizon, i8(1))))
 
 
 @inlined
-def auction_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
+def auction_run(p: Parameters, keys: Keys, start: Whole, stop: Whole, row: int, columns: tuple[Column, ...]) -> None:
     """The auctions of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
     event, id, item_name, initial_bid, reserve, date_time, expires, seller, category = columns
     round = start // p.length_of_round
@@ -241,7 +249,7 @@ def auction_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any
 
 
 @kernel
-def auctions(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
+def auctions(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Column) -> None:
     """Auctions: those of the ids in `scattered` (all auctions), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):
@@ -260,7 +268,7 @@ def auctions(record: Record, keys: Keys, scattered: Ints, start: int, stop: int,
 
 
 @inlined
-def bid_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) -> None:
+def bid_run(p: Parameters, keys: Keys, start: Whole, stop: Whole, row: int, columns: tuple[Column, ...]) -> None:
     """The bids of event ids `start` to `stop`, all of one round, into the rows from `row` on."""
     event, auction, bidder, price, date_time = columns
     round = start // p.length_of_round
@@ -285,7 +293,7 @@ def bid_run(p: Any, keys: Any, start: Any, stop: Any, row: Any, columns: Any) ->
 
 
 @kernel
-def bids(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Array) -> None:
+def bids(record: Record, keys: Keys, scattered: Ints, start: int, stop: int, *columns: Column) -> None:
     """Bids: those of the ids in `scattered` (all bids), and all from `start` to `stop`."""
     p = parameters_in(record)
     for row in range(len(scattered)):

@@ -1,24 +1,24 @@
 """The strings that make an event as long as in practice: `payload="full"`. Arrow arrays, made by compiled loops.
 
-Like all draws they are functions of (seed, event id, field) alone: what a field needs beyond 64 bits, it draws from
-the bits of its bits.
+Like all draws they are functions of (seed, event id, field) alone. A field that needs more than 64 bits draws them
+from its first 64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nexmark.events import kernels, vocabulary
-from nexmark.events.kernels import Ints, Keys, below, bits, i8, inlined, kernel, u8
+from nexmark.events.kernels import Column, Ints, Keys, below, bits, i8, inlined, kernel, u8
 
-Bytes = NDArray[np.uint8]
-Offsets = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+Offsets: TypeAlias = NDArray[np.int64]
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "person": ("email_address", "credit_card", "extra"),
@@ -30,9 +30,9 @@ _POOL = 1 << 20  # bytes that `extra` is cut from
 _HOT = len(vocabulary.HOT_CHANNELS)
 
 
-def columns_of(kind: str, keys: Keys, table: Mapping[str, Any]) -> dict[str, Any]:
+def columns_of(kind: str, keys: Keys, table: Mapping[str, Column]) -> dict[str, pa.Array]:
     """The payload of the events of a table that has all other columns of its kind."""
-    event = table["event"]
+    event = table["event"].astype(np.int64, copy=False)
     match kind:
         case "person":
             email, card = _strings(_emails, 7 + 5 + 5, keys, event), _strings(_cards, 19, keys, event)
@@ -57,7 +57,7 @@ def columns_of(kind: str, keys: Keys, table: Mapping[str, Any]) -> dict[str, Any
 
 
 @inlined
-def word(draw: Any, limit: Any, out: Any, at: Any) -> Any:
+def word(draw: np.uint64, limit: int, out: Bytes, at: int) -> int:
     """3 to `limit` - 1 letters, one in 13 a space, trimmed, into `out` from `at` on. Returns where it ends."""
     end = at
     solid = at  # after the last letter that is not a space
@@ -106,14 +106,14 @@ def _descriptions(keys: Keys, event: Ints, offsets: Offsets, out: Bytes) -> None
         offsets[row + 1] = end
 
 
-def _strings(fill: Any, longest: int, keys: Keys, event: Ints) -> Any:
+def _strings(fill: Callable[[Keys, Ints, Offsets, Bytes], None], longest: int, keys: Keys, event: Ints) -> pa.Array:
     """The Arrow array that a kernel writes, which may use `longest` bytes for each row."""
     offsets, out = np.zeros(len(event) + 1, np.int64), np.empty(len(event) * longest, np.uint8)
     fill(keys, event, offsets, out)
     return _arrow(offsets, out)
 
 
-def _arrow(offsets: Offsets, data: Bytes) -> Any:
+def _arrow(offsets: Offsets, data: Bytes) -> pa.Array:
     end = int(offsets[-1])
     if end > np.iinfo(np.int32).max:
         raise ValueError(f"{end} bytes of strings in one column; make slices of fewer events")
@@ -121,7 +121,7 @@ def _arrow(offsets: Offsets, data: Bytes) -> Any:
     return pa.Array.from_buffers(pa.utf8(), len(offsets) - 1, buffers)
 
 
-def _lengths(strings: Any) -> Ints:
+def _lengths(strings: pa.Array) -> Ints:
     return np.diff(np.frombuffer(strings.buffers()[1], np.int32)[: len(strings) + 1]).astype(np.int64)
 
 
@@ -133,7 +133,7 @@ def _word_lengths(column: str) -> Ints:
 # --- Padding ---------------------------------------------------------------------------------------------------------
 
 
-def _extra(key: np.uint64, event: Ints, missing: Ints) -> Any:
+def _extra(key: np.uint64, event: Ints, missing: Ints) -> pa.Array:
     """What brings an event to its average size: a piece of the pool, 0.8 to 1.2 times as long as what is missing."""
     offsets = np.zeros(len(event) + 1, np.int64)
     spread = (2 * np.maximum(missing, 0) + 5) // 10
@@ -185,6 +185,6 @@ def _channel_codes(keys: Keys, event: Ints) -> NDArray[np.int32]:
 
 
 @cache
-def _channels() -> tuple[Any, Any]:
+def _channels() -> tuple[pa.Array, pa.Array]:
     names, urls = zip(*vocabulary.channels(), strict=True)
     return pa.array(names, pa.utf8()), pa.array(urls, pa.utf8())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from nexmark.events.generator import ENCODED
+from nexmark.events.kernels import Column
 from nexmark.events.vocabulary import dictionary
 
-Row = dict[str, Any]
+Value: TypeAlias = int | str
+Row: TypeAlias = dict[str, Value]
 
 
-def rows(table: Mapping[str, Any]) -> list[Row]:
+def rows(table: Mapping[str, Column | pa.Array]) -> list[Row]:
     """The rows of a table, its codes replaced by words.
 
     >>> import numpy as np
@@ -22,9 +26,9 @@ def rows(table: Mapping[str, Any]) -> list[Row]:
     return [dict(zip(table, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _values(name: str, column: Any) -> list[Any]:
-    values: list[Any] = column.tolist()
+def _values(name: str, column: Column | pa.Array) -> list[Value]:
+    values = column.tolist()
     if name not in ENCODED:
-        return values
+        return list(values)
     words = dictionary(name)
     return [words[code] for code in values]

@@ -6,18 +6,20 @@ counting in it takes no hashing. Where it would not be small, every bid counts f
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.columns import Columns
 from dataflow.compiled.kernel import kernel
+from nexmark.events.kernels import Ints
 
 _MOST = 8  # cells for each bid, at most
 
 
 @kernel("int64(int64[::1], int64[::1], int64, int64, int64, int64, int32[::1])")
-def _count(auctions: Any, dates: Any, slide: Any, first: Any, least: Any, width: Any, cells: Any) -> Any:
+def _count(
+    auctions: Ints, dates: Ints, slide: int, first: int, least: int, width: int, cells: NDArray[np.int32]
+) -> int:
     """Counts each bid in its cell; how many cells are not empty."""
     begin, base, filled = np.int64(0), np.int64(0), 0
     end = begin  # of the slide of the bid before: most bids are in the same one, and need no division
@@ -34,8 +36,8 @@ def _count(auctions: Any, dates: Any, slide: Any, first: Any, least: Any, width:
 
 @kernel("int64(int32[::1], int64, int64, int64, int64, int64[::1], int64[::1], int64[::1])")
 def _collect(
-    cells: Any, slide: Any, first: Any, least: Any, width: Any, auctions: Any, ends: Any, counts: Any
-) -> Any:
+    cells: NDArray[np.int32], slide: int, first: int, least: int, width: int, auctions: Ints, ends: Ints, counts: Ints
+) -> int:
     """The cells that are not empty."""
     place = 0
     for row in range(cells.size // width):
@@ -47,7 +49,7 @@ def _collect(
     return place
 
 
-def counts_of_batch(bids: Columns, slide: int) -> dict[str, Any]:
+def counts_of_batch(bids: Columns, slide: int) -> dict[str, Ints]:
     """`auction`, `pane_end` (the end of the slide) and `bids` for each pair that occurs; a pair may occur again.
 
     >>> batch = Columns({"auction": [7, 9, 7, 7], "date_time": [3, 4, 9, 10]})

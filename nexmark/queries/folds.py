@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dataflow.state.folds.fold import fold
+from nexmark.queries.records import (
+    AuctionState,
+    AverageState,
+    Candidate,
+    Emits,
+    FirstOffer,
+    HighestState,
+    LastTenState,
+    NewcomerState,
+    Offer,
+    OpenedAuction,
+    PaneCount,
+    PaneEnd,
+    PaneState,
+    PostDates,
+    Registration,
+)
 
 # The auctions that are open, with the best bid so far: for queries 4 and 6
 
@@ -16,7 +31,7 @@ CLOSED = {"auction": "i8", "category": "i8", "seller": "i8", "expires": "i8", "p
 
 
 @fold(state=AUCTION, output=CLOSED)
-def open_auction(value: Any, state: Any, later: Any, emit: Any) -> Any:
+def open_auction(value: OpenedAuction, state: AuctionState, later: PostDates, emit: Emits) -> None:
     state.date_time = value.date_time
     state.expires = value.expires
     state.reserve = value.reserve
@@ -26,7 +41,7 @@ def open_auction(value: Any, state: Any, later: Any, emit: Any) -> Any:
 
 
 @fold(state=AUCTION, output=CLOSED, create=False)
-def best_bid(value: Any, state: Any, emit: Any) -> Any:
+def best_bid(value: Offer, state: AuctionState, emit: Emits) -> None:
     if value.price < state.reserve or value.date_time < state.date_time or value.date_time >= state.expires:
         return
     if state.sold and (value.price < state.price or (value.price == state.price and value.event > state.event)):
@@ -37,7 +52,7 @@ def best_bid(value: Any, state: Any, emit: Any) -> Any:
 
 
 @fold(state=AUCTION, output=CLOSED, create=False, forget="closed")
-def close_auction(key: Any, state: Any) -> Any:
+def close_auction(key: int, state: AuctionState) -> tuple[int, int, int, int, int] | None:
     state.closed = True
     if state.sold:
         return key, state.category, state.seller, state.expires, state.price
@@ -45,14 +60,14 @@ def close_auction(key: Any, state: Any) -> Any:
 
 
 @fold(state={"total": "i8", "count": "i8"}, output={"category": "i8", "average": "i8"})
-def average_of_all(key: Any, value: Any, state: Any) -> Any:
+def average_of_all(key: int, value: int, state: AverageState) -> tuple[int, int]:
     state.total += value
     state.count += 1
     return key, state.total // state.count
 
 
 @fold(state={"prices": ("i8", 10), "count": "i8"}, output={"seller": "i8", "average": "i8"})
-def average_of_ten(key: Any, value: Any, state: Any) -> Any:
+def average_of_ten(key: int, value: int, state: LastTenState) -> tuple[int, int]:
     state.prices[state.count % 10] = value
     state.count += 1
     kept = min(state.count, 10)
@@ -69,26 +84,26 @@ COUNTED = {"auction": "i8", "pane_end": "i8", "bids": "i8"}
 
 
 @fold(state=PANE, output=COUNTED, pending={"auction": "i8", "pane_end": "i8"})
-def count_bids(value: Any, state: Any, later: Any, emit: Any) -> Any:
+def count_bids(value: PaneCount, state: PaneState, later: PostDates, emit: Emits) -> None:
     if state.bids == 0:
         later.at(value.close_at, value.auction, value.pane_end)
     state.bids += value.bids
 
 
 @fold(state=PANE, output=COUNTED, pending={"auction": "i8", "pane_end": "i8"}, create=False, forget="over")
-def end_pane(value: Any, state: Any) -> Any:
+def end_pane(value: PaneEnd, state: PaneState) -> tuple[int, int, int]:
     state.over = True
     return value.auction, value.pane_end, state.bids
 
 
-# The dearest bid of a window: for query 7
+# The highest bid of a window: for query 7
 
-DEAREST = {"price": "i8", "event": "i8", "auction": "i8", "bidder": "i8", "any": "b1", "over": "b1"}
-DEAREST_OF = {"window_end": "i8", "auction": "i8", "bidder": "i8", "price": "i8"}
+HIGHEST = {"price": "i8", "event": "i8", "auction": "i8", "bidder": "i8", "any": "b1", "over": "b1"}
+HIGHEST_OF = {"window_end": "i8", "auction": "i8", "bidder": "i8", "price": "i8"}
 
 
-@fold(state=DEAREST, output=DEAREST_OF)
-def dearest_bid(value: Any, state: Any, later: Any, emit: Any) -> Any:
+@fold(state=HIGHEST, output=HIGHEST_OF)
+def highest_bid(value: Candidate, state: HighestState, later: PostDates, emit: Emits) -> None:
     if not state.any:
         state.any = True
         later.at(value.close_at)
@@ -100,8 +115,8 @@ def dearest_bid(value: Any, state: Any, later: Any, emit: Any) -> Any:
     state.bidder = value.bidder
 
 
-@fold(state=DEAREST, output=DEAREST_OF, create=False, forget="over")
-def end_window(key: Any, state: Any) -> Any:
+@fold(state=HIGHEST, output=HIGHEST_OF, create=False, forget="over")
+def end_window(key: int, state: HighestState) -> tuple[int, int, int, int]:
     state.over = True
     return key, state.auction, state.bidder, state.price
 
@@ -113,7 +128,7 @@ NEWCOMERS = {"person": "i8", "name": "i4", "window_start": "i8"}
 
 
 @fold(state=NEWCOMER, output=NEWCOMERS, pending={"window": "i8"})
-def register(key: Any, value: Any, state: Any, emit: Any, later: Any) -> Any:
+def register(key: int, value: Registration, state: NewcomerState, emit: Emits, later: PostDates) -> None:
     state.name = value.name
     state.registered = value.window
     state.has_registered = True
@@ -123,7 +138,7 @@ def register(key: Any, value: Any, state: Any, emit: Any, later: Any) -> Any:
 
 
 @fold(state=NEWCOMER, output=NEWCOMERS, pending={"window": "i8"})
-def offer(key: Any, value: Any, state: Any, emit: Any, later: Any) -> Any:
+def offer(key: int, value: FirstOffer, state: NewcomerState, emit: Emits, later: PostDates) -> None:
     if state.has_opened and state.opened == value.window:
         return
     if not state.has_registered:
@@ -137,5 +152,5 @@ def offer(key: Any, value: Any, state: Any, emit: Any, later: Any) -> Any:
 
 
 @fold(state=NEWCOMER, output=NEWCOMERS, pending={"window": "i8"}, create=False, forget="over")
-def end_registration(value: Any, state: Any, emit: Any) -> Any:
+def end_registration(value: int, state: NewcomerState, emit: Emits) -> None:
     state.over = (state.registered if state.has_registered else state.opened) == value

@@ -11,17 +11,19 @@ of them: the table keeps it (see `dataflow.state.tables.leaders`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from dataflow.columns import Columns
 from dataflow.columns.pact import key_words
+from dataflow.state.stores.batch_store import BatchNotificator
 from dataflow.state.tables.leaders import Leaders
 from dataflow.state.tables.table import Table
+from nexmark.events.kernels import Ints
+from nexmark.queries.operators import BatchFold
 
-PANES = 1 << 24  # that query 5 tells apart at a time
+PANES = 1 << 24  # the most that query 5 can tell apart at a time
 TICK = 0  # the amount of a post-dated record that takes nothing away
 
 STATE = {"bids": "i8"}
@@ -36,11 +38,11 @@ def pane_of(window: int, slide: int, grid: int) -> int:
     return slide
 
 
-def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
+def hottest(window: int, slide: int, grid: int) -> BatchFold:
     """The fold. All times in nanoseconds; the dataflow's times are multiples of `grid`."""
-    known: dict[Table, Best] = {}  # of bins, and of keys that live apart
+    known: dict[Table, Best] = {}  # by table: that of all bins, and those of pinned keys
 
-    def fold(time: int, batch: Columns, state: Table, notificator: Any) -> Any:
+    def fold(time: int, batch: Columns, state: Table, notificator: BatchNotificator) -> dict[str, Ints] | None:
         best = known[state] if state in known else known.setdefault(state, Best(state))
         changes = _changes(notificator.due)
         if len(batch):
@@ -61,9 +63,9 @@ def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
             if most is not None:
                 rows.append((end, *most))
                 end += slide
-            else:  # nothing is left: on to what comes next, though it be hours
-                later = changes[2][changes[2] > end]
-                end = int(up(later.min(), slide)) if len(later) else time + 1
+            else:  # nothing is left: skip to the next change, which may be hours away
+                coming = changes[2][changes[2] > end]
+                end = int(up(coming, slide).min()) if len(coming) else time + 1
         best.apply(changes, done, time)
         following = (time // slide + 1) * slide
         anchors = best.to_be_ticked(following)
@@ -74,12 +76,12 @@ def hottest(window: int, slide: int, grid: int) -> Callable[..., Any]:
     return fold
 
 
-def up(times: Any, grid: int) -> Any:
+def up(times: Ints, grid: int) -> Ints:
     """The first times of the dataflow that are not before these."""
     return -(-times // grid) * grid
 
 
-Changes = tuple[Any, ...]  # auctions, amounts, and the ends of the slides at which they change
+Changes: TypeAlias = tuple[Ints, Ints, Ints]  # auctions, amounts, and the ends of the slides at which they change
 
 
 def _changes(due: Columns) -> Changes:
@@ -88,7 +90,8 @@ def _changes(due: Columns) -> Changes:
 
 
 def _joined(some: Changes, others: Changes) -> Changes:
-    return tuple(np.concatenate(both) for both in zip(some, others, strict=True))
+    auctions, amounts, ends = (np.concatenate(both) for both in zip(some, others, strict=True))
+    return auctions, amounts, ends
 
 
 class Best:
@@ -111,7 +114,7 @@ class Best:
         """The auction with the most bids here, and how many; ties to the smaller id."""
         return self._totals.first()
 
-    def to_be_ticked(self, following: int) -> Any:
+    def to_be_ticked(self, following: int) -> Ints:
         """A key of each bin that has something in it, and no tick at that time yet."""
         state = self._state
         if following != self._following:

@@ -1,33 +1,35 @@
-"""Queries 1 to 8, one body each. A query takes its stateful operators as an argument: `Native()` or `Migratable(...)`.
+"""Queries 1 to 8, one body each. A query takes its stateful operators as an argument: `NativeOperators()` or
+`MigratableOperators(...)`.
 
 Times of the dataflow are nanoseconds, multiples of a `grid`, and a record is never sent at a time after its own. So
-what is to happen at `t` is post-dated to the first time of the grid that is not before `t`: by then every record before
-`t` has been applied, and a record knows by its own date on which side of `t` it belongs.
+what must happen at `t` is post-dated to the first time of the grid that is not before `t`: by then every record before
+`t` has been applied, and the date of a record says on which side of `t` it belongs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from dataflow import Stream
 from dataflow.columns import Columns
 from nexmark.events.config import SECOND
+from nexmark.events.kernels import Ints
 from nexmark.events.vocabulary import STATES
 from nexmark.queries import folds
 from nexmark.queries.counting import counts_of_batch
-from nexmark.queries.highest_bids import dearest_of_batch
+from nexmark.queries.highest_bids import highest_of_batch
 from nexmark.queries.hot_auctions import PANES, PENDING, STATE, hottest, hottest_of_all, pane_of, up
-from nexmark.queries.operators import Operators
+from nexmark.queries.operators import Made, Operators
 
 _SUGGESTED = [STATES.index(state) for state in ("OR", "ID", "CA")]
 
 
 @dataclass(frozen=True)
-class Options:
+class QueryOptions:
     """Lengths of windows, and the resolution of the dataflow's times, in nanoseconds."""
 
     grid: int = SECOND // 1000
@@ -46,30 +48,30 @@ class Options:
             raise ValueError(f"the window of q5 has more than {PANES} slides")
 
 
-Events = Mapping[str, Stream[Any]]
-Query = Callable[[Events, Operators, Options], Stream[Any]]
+Events: TypeAlias = Mapping[str, Stream[Columns]]
+Query: TypeAlias = Callable[[Events, Operators, QueryOptions], Stream[Columns]]
 
 
-def q1(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q1(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Currency conversion."""
 
-    def convert(bids: Columns) -> Any:
+    def convert(bids: Columns) -> Made:
         price = bids["price"] * 89 // 100
         return {"auction": bids["auction"], "bidder": bids["bidder"], "price": price, "date_time": bids["date_time"]}
 
     return ops.stateless(events["bid"], "auction", convert, "q1")
 
 
-def q2(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q2(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Selection."""
 
-    def select(bids: Columns) -> Any:
+    def select(bids: Columns) -> Made:
         return bids.filter(bids["auction"] % 123 == 0).select(("auction", "price"))
 
     return ops.stateless(events["bid"], "auction", select, "q2")
 
 
-def q3(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q3(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Local item suggestion."""
     auctions = events["auction"].columns.filter(lambda a: a["category"] == 10)
     persons = events["person"].columns.filter(lambda p: np.isin(p["state"], _SUGGESTED))
@@ -82,7 +84,7 @@ def q3(events: Events, ops: Operators, options: Options) -> Stream[Any]:
     return pairs.columns.project("name", "city", "state", "auction")
 
 
-def closed_auctions(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def closed_auctions(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Every auction that was sold, when it closes, with its price."""
     auctions = events["auction"].columns.with_columns(lambda a: {"close_at": up(a["expires"], options.grid)})
     return ops.binary(
@@ -93,19 +95,19 @@ def closed_auctions(events: Events, ops: Operators, options: Options) -> Stream[
     )  # fmt: skip
 
 
-def q4(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q4(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Average price by category."""
     closed = closed_auctions(events, ops, options)
     order = ("expires", "auction")
     return ops.state_machine(closed, key="category", value="price", fold=folds.average_of_all, order=order, name="q4")
 
 
-def q5(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q5(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Hot items."""
     slide, grid = options.q5_slide, options.grid
     pane = pane_of(options.q5_window, slide, grid)
 
-    def panes(bids: Columns) -> Any:
+    def panes(bids: Columns) -> Made:
         counted = counts_of_batch(bids, pane)
         end = counted["pane_end"]
         key = counted["auction"] * PANES + end // pane % PANES
@@ -121,32 +123,32 @@ def q5(events: Events, ops: Operators, options: Options) -> Stream[Any]:
     return best.columns.gather("window_end", hottest_of_all, name="q5")
 
 
-def q6(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q6(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Average selling price by seller."""
     closed = closed_auctions(events, ops, options)
     order = ("expires", "auction")
     return ops.state_machine(closed, key="seller", value="price", fold=folds.average_of_ten, order=order, name="q6")
 
 
-def q7(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q7(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Highest bid."""
 
-    def candidates(bids: Columns) -> Any:
-        best = dearest_of_batch(bids, options.q7_window)
+    def candidates(bids: Columns) -> Made:
+        best = highest_of_batch(bids, options.q7_window)
         return best.with_columns({"close_at": up(best["window_end"], options.grid)})
 
     return ops.state_machine(
         events["bid"].columns.map(candidates, "candidates"),
         key="window_end", value=["price", "event", "auction", "bidder", "close_at"],
-        fold=folds.dearest_bid, due=folds.end_window, name="q7",
+        fold=folds.highest_bid, due=folds.end_window, name="q7",
     )  # fmt: skip
 
 
-def q8(events: Events, ops: Operators, options: Options) -> Stream[Any]:
+def q8(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
     """Monitor new users."""
     length = options.q8_window
 
-    def windows(batch: Columns) -> Any:
+    def windows(batch: Columns) -> dict[str, Ints]:
         start = batch["date_time"] // length * length
         return {"window": start, "close_at": up(start + length, options.grid)}
 

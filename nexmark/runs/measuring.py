@@ -6,32 +6,34 @@ import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 import dataflow
 from megaphone import Controller, Group, all_at_once, batched, fluid, harness, matched
 from megaphone.assembly import Migratable
+from megaphone.harness.recording import Recording
 from megaphone.migration.strategies import Strategy
 from nexmark.events.config import SECOND, Config
-from nexmark.events.generator import Generator
+from nexmark.events.generator import Events, Generator, Table
+from nexmark.events.rows import Value
+from nexmark.queries.operators import MigratableOperators
 from nexmark.queries.queries import NEEDS
-from nexmark.runs.running import BATCH, Job, Plan, readable
+from nexmark.runs.running import BATCH, Job, RunPlan, readable
 
 LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
 
 
 @dataclass(frozen=True)
-class Load:
-    """A query, a rate, and what happens meanwhile. `plan.config.rate` is of event time: see `dilated`.
+class LoadPlan:
+    """A query, a rate, and what happens meanwhile. The rate of `plan.config` is not used: see `config`.
 
     The first `preload` events are processed before the clock starts, as fast as it goes. `migrations` are (seconds,
     strategy) pairs: the first moves half of worker 0's bins to worker 1, the next one moves them back, and so on.
     """
 
-    plan: Plan
+    plan: RunPlan
     rate: float  # events per second
     duration: float  # seconds
     epoch: float = 0.001  # seconds
@@ -40,7 +42,7 @@ class Load:
     migrations: Sequence[tuple[float, str]] = ()
     batch_bins: int = 16  # bins of a batch, for the strategy of that name
     terminal: bool | None = None  # a live view: whether stderr is a terminal; None for no live view
-    ready: int = 0  # bytes by which every table may grow without first asking the system for memory
+    ready: int = 0  # bytes of memory that every table takes from the system before the clock starts
 
     @property
     def ticks(self) -> int:
@@ -60,7 +62,7 @@ class Load:
     def generator(self) -> Generator:
         """Of events of which number `preload` happens when the schedule begins."""
         config = self.config
-        # A nanosecond late: a rounded date is so never before the epoch in which it is due.
+        # A nanosecond late, so that no rounded date is before the epoch in which it is due.
         base = self.first + 1 - int(self.preload * config.delay)
         return Generator(replace(config, base_time=base), columns=NEEDS[self.plan.query])
 
@@ -84,27 +86,27 @@ class Load:
 class Seen:
     """What one worker saw."""
 
-    recording: Any
+    recording: Recording
     keys: int  # that had state when the clock started
     state_bytes: int
     final_keys: int
     results: int  # rows that came out during the run
-    kept: list[Any]  # all rows, if the plan says so
+    kept: list[tuple[Value, ...]]  # all rows, if the plan says so
 
 
-async def main(worker: dataflow.Worker, load: Load) -> Seen:
+async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     """Runs a load on one worker."""
     generator = load.generator()
     job = Job(worker, load.plan, load.ticks)
-    made = getattr(job.operators, "made", [])
+    made = job.operators.made if isinstance(job.operators, MigratableOperators) else []
     await _preload(job, load, generator)
     for operator in made if load.ready else ():
-        operator.handle.store.make_ready(load.ready)
+        operator.handle.store.prefault(load.ready)
     before = _state_of(made)
     episodes = harness.Episodes()
     mover = Mover(job, load, episodes, made) if made else None
     gc.collect()
-    gc.freeze()  # what is there stays: later collections need not look at it
+    gc.freeze()  # what exists now will stay: later collections need not look at it
 
     feed = Feed(job)
     first, ticks, skipped = load.first, load.ticks, load.preload
@@ -121,7 +123,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
     recording = await harness.drive(
         worker, load.schedule(worker.peers), send, job.probe,
         inputs=[feed, control], episodes=episodes, watch=live,
-        in_step=True,  # or a bid could come at an earlier time than its auction, from a worker that is later: lost
+        in_step=True,  # else a bid from a slow worker could come at an earlier time than its auction, and be lost
     )  # fmt: skip
     gc.unfreeze()
     after, results = _state_of(made), job.rows
@@ -130,7 +132,7 @@ async def main(worker: dataflow.Worker, load: Load) -> Seen:
         job.close()
         await job.probe.wait_done()
         kept = [row for batch in job.kept for row in readable(batch).rows()]
-    else:  # what is post-dated, a million records perhaps, need not be waited for
+    else:  # nobody needs the post-dated records, of which there may be a million
         await job.abandon()
     return Seen(recording, *before, after[0], results, kept)
 
@@ -141,7 +143,7 @@ def _state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
     return sum(store.key_count for store in stores), sum(store.byte_count for store in stores)
 
 
-async def _preload(job: Job, load: Load, generator: Generator) -> None:
+async def _preload(job: Job, load: LoadPlan, generator: Generator) -> None:
     """Processes what comes before the clock starts, all workers together, some epochs ahead."""
     base = generator.config.base_time
     times = []
@@ -160,14 +162,14 @@ async def _preload(job: Job, load: Load, generator: Generator) -> None:
 
 
 class Feed:
-    """The inputs of a query as one. What is added before they advance, several epochs when the run is late, is sent at
-    one time, the first one's."""
+    """The inputs of a query as one. When the run is late, several epochs are added before the inputs advance: all are
+    sent at the time of the first."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._added: list[Any] = []
+        self._added: list[Events] = []
 
-    def add(self, events: Any) -> None:
+    def add(self, events: Events) -> None:
         """The events of an epoch, in columns by kind."""
         self._added.append(events)
 
@@ -182,14 +184,14 @@ class Feed:
             handle.advance_to(to)
 
 
-def _joined(tables: Sequence[Any]) -> dict[str, Any]:
+def _joined(tables: Sequence[Table]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 class Mover:
     """Begins migrations when it is time, and follows them: those of a plan, or the updates of a file."""
 
-    def __init__(self, job: Job, load: Load, episodes: harness.Episodes, made: Sequence[Migratable]) -> None:
+    def __init__(self, job: Job, load: LoadPlan, episodes: harness.Episodes, made: Sequence[Migratable]) -> None:
         self.controller = Controller(job.control, Group(made), lead=LEAD * load.ticks)
         self._load = load
         self._episodes = episodes

@@ -8,18 +8,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import dataflow
+from dataflow import InputHandle, Stream
 from dataflow.columns import Columns
+from dataflow.time.order import Time
+from megaphone.control.updates import Update
 from megaphone.harness.progress import Progress
 from megaphone.harness.startline import agree_on_start
 from nexmark.events.config import Config
 from nexmark.events.generator import ENCODED
+from nexmark.events.rows import Value
 from nexmark.events.vocabulary import dictionary
-from nexmark.queries.operators import Migratable, Native
-from nexmark.queries.queries import NEEDS, QUERIES, Options
-from nexmark.runs.sources import Generated, Given, Source
+from nexmark.queries.operators import MigratableOperators, NativeOperators, Operators
+from nexmark.queries.queries import NEEDS, QUERIES, QueryOptions
+from nexmark.runs.sources import EventSource, Generated, Given, Share
 
 BATCH = 1 << 18  # events of an epoch, of all workers together
 FEW_READ = 4  # times as many where a query reads no bids, and so few of the events
@@ -28,19 +31,19 @@ VARIANTS = ("native", "migratable")
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What to run. `updates` are (time, update) pairs for the control stream, which worker 0 sends."""
 
     query: str
     config: Config = field(default_factory=Config)
     events: int = 1_000_000
-    given: Mapping[str, Mapping[str, Any]] | None = None  # columns by kind, in the place of generated ones
+    given: Share | None = None  # columns by kind, in the place of generated ones
     variant: str = "migratable"
     bins: int = 256
     batch: int | None = None  # events of an epoch; None: as many as suit the query
-    windows: Mapping[str, int] = field(default_factory=dict)  # of `Options`, those that are not the default
-    updates: Sequence[tuple[int, Any]] = ()
-    keep: bool = False  # whether rows are brought home
+    windows: Mapping[str, int] = field(default_factory=dict)  # of `QueryOptions`, those that are not the default
+    updates: Sequence[tuple[int, Update]] = ()
+    keep: bool = False  # whether workers return their rows
     output: Path | None = None  # where each worker puts its rows: a part of the file of this name
 
     @property
@@ -48,7 +51,7 @@ class Plan:
         """Events of an epoch, of all workers together."""
         return self.batch or (BATCH if "bid" in NEEDS[self.query] else FEW_READ * BATCH)
 
-    def source(self) -> Source:
+    def source(self) -> EventSource:
         """Where events come from."""
         needs = NEEDS[self.query]
         if self.given is not None:
@@ -57,8 +60,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one worker has to say."""
+class RunResult:
+    """What one worker measured."""
 
     events: int  # of all workers
     rows: int
@@ -66,7 +69,7 @@ class Result:
     setup: float  # building, compiling and waiting for the others
     cpu: float  # seconds of this process, of the run itself
     peak: int  # bytes of memory
-    kept: list[Any]  # rows, if they were to be kept
+    kept: list[tuple[Value, ...]]  # rows, if the plan says `keep`
     last: int = -1  # the time at which the last epoch was sent; -1 if there was none
 
 
@@ -74,7 +77,11 @@ class Job:
     """A query on one worker, with its inputs. `ops(configuration)` makes the operators, for tests that want others."""
 
     def __init__(
-        self, worker: dataflow.Worker, plan: Plan, grid: int, ops: Callable[[Any], Any] | None = None
+        self,
+        worker: dataflow.Worker,
+        plan: RunPlan,
+        grid: int,
+        ops: Callable[[Stream[Update]], Operators] | None = None,
     ) -> None:
         self.worker = worker
         self.plan = plan
@@ -84,37 +91,38 @@ class Job:
         needs = NEEDS[plan.query]
         with worker.dataflow(plan.query) as scope:
             self._scope = scope
+            self.control: InputHandle[Update]
             self.control, configuration = scope.input("control")
-            made = {kind: scope.input(kind) for kind in needs}
+            made = {kind: scope.input(kind, of=Columns) for kind in needs}
             self.inputs = {kind: handle for kind, (handle, _) in made.items()}
             self.operators = ops(configuration) if ops is not None else operators(plan, configuration)
             streams = {kind: stream for kind, (_, stream) in made.items()}
-            results = QUERIES[plan.query](streams, self.operators, Options(grid=grid, **plan.windows))
+            results = QUERIES[plan.query](streams, self.operators, QueryOptions(grid=grid, **plan.windows))
             self.results = results.inspect_batch(self._take)
             self.probe = self.results.probe()
-        self._advanced = [*self.inputs.values(), self.control]
+        self._advanced: list[InputHandle[Columns] | InputHandle[Update]] = [*self.inputs.values(), self.control]
 
-    def _take(self, time: Any, batch: Any) -> None:
+    def _take(self, time: Time, batch: Columns) -> None:
         self.rows += len(batch)
         if self._keeps:
             self.kept.append(batch)
 
-    def send(self, events: Mapping[str, Any]) -> None:
-        """Sends the columns of each kind that the query reads."""
+    def send(self, events: Share) -> None:
+        """Sends a share of an epoch, the columns of each kind that the query reads."""
         for kind, columns in events.items():
             length = len(next(iter(columns.values())))
             if length:
                 self.inputs[kind].send(Columns.trusted(dict(columns), length))
 
-    def configure(self, updates: Sequence[tuple[int, Any]]) -> None:
-        """Says all that there will ever be to say about where bins are: records then never wait to know."""
+    def configure(self, updates: Sequence[tuple[int, Update]]) -> None:
+        """Sends all updates that there will be and closes the control input: records then never wait for it."""
         for at, update in updates:
             self.control.send([update], at=at)
         self.control.close()
-        self._advanced = list(self.inputs.values())
+        self._advanced = [*self.inputs.values()]
 
     def advance_to(self, to: int) -> None:
-        """Promises that nothing will come before."""
+        """Promises that nothing will come before `to`."""
         for handle in self._advanced:
             handle.advance_to(to)
 
@@ -123,30 +131,29 @@ class Job:
         for handle in self._advanced:
             handle.close()
 
-
     async def abandon(self) -> None:
-        """Ends the query, whatever is pending, when all workers are here: all of them must call this."""
+        """Ends the query without waiting for post-dated records. Every worker must call this: it waits for all."""
         await agree_on_start(self.worker)
         if self.worker.index == 0:
             self.worker.drop_dataflow(self._scope)
 
 
-def operators(plan: Plan, configuration: Any) -> Any:
+def operators(plan: RunPlan, configuration: Stream[Update]) -> Operators:
     """The set of operators that the plan asks for."""
     if plan.variant == "native":
-        return Native()
+        return NativeOperators()
     if plan.variant == "migratable":
-        return Migratable(configuration, plan.bins)
+        return MigratableOperators(configuration, plan.bins)
     raise ValueError(f"the variants are {' and '.join(VARIANTS)}, not {plan.variant!r}")
 
 
 async def main(
     worker: dataflow.Worker,
-    plan: Plan,
+    plan: RunPlan,
     terminal: bool | None = None,
-    ops: Callable[[Any], Any] | None = None,
+    ops: Callable[[Stream[Update]], Operators] | None = None,
     watch: Callable[[Job, int], object] | None = None,
-) -> Result:
+) -> RunResult:
     """Runs a plan on one worker. `terminal`: whether stderr is one; None for no progress bar. `watch(job, number)` is
     called after each epoch."""
     begun = time.perf_counter()
@@ -175,7 +182,7 @@ async def main(
         write_part(part_of(plan.output, worker.index), job.kept)
     kept = [row for batch in job.kept for row in readable(batch).rows()] if plan.keep else []
     last = source.time(source.epochs - 1) if source.epochs else -1
-    return Result(plan.events, job.rows, seconds, started - begun, spent, peak, kept, last)
+    return RunResult(plan.events, job.rows, seconds, started - begun, spent, peak, kept, last)
 
 
 def readable(batch: Columns) -> Columns:
@@ -185,7 +192,7 @@ def readable(batch: Columns) -> Columns:
 
 
 def part_of(path: Path, worker: int) -> Path:
-    """The file that one worker writes, before they are put together."""
+    """The file that one worker writes; `answers.results` puts the parts together."""
     return path.with_name(f".{path.name}.part{worker}")
 
 

@@ -7,19 +7,21 @@ queries rely on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from nexmark.events.config import Config
 from nexmark.events.generator import Generator
+from nexmark.events.kernels import Column
 
-Needs = Mapping[str, Sequence[str]]
+Needs: TypeAlias = Mapping[str, Sequence[str]]  # by kind, the columns that a query reads
+Share: TypeAlias = Mapping[str, Mapping[str, Column]]  # by kind, columns
 
 _LONGEST = 2.0**61  # nanoseconds of an epoch: what is rounded up to the next one still has less than 63 bits
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Epochs of events."""
 
     events: int
@@ -29,7 +31,7 @@ class Source(Protocol):
     def time(self, number: int) -> int:
         """The dataflow's time at which an epoch is sent."""
 
-    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+    def share(self, number: int, index: int, peers: int) -> Share:
         """One worker's part of an epoch, in columns by kind."""
 
 
@@ -49,7 +51,7 @@ class Generated:
         first = self._config.base_time + int(number * self.size * self._config.delay)
         return first // self.grid * self.grid
 
-    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+    def share(self, number: int, index: int, peers: int) -> Share:
         """A contiguous part."""
         first = number * self.size
         last = min(first + self.size, self.events)
@@ -63,7 +65,7 @@ class Given:
     The grid is such that an epoch has about `batch` events, if they are evenly spread.
     """
 
-    def __init__(self, events: Mapping[str, Mapping[str, Any]], needs: Needs, batch: int) -> None:
+    def __init__(self, events: Share, needs: Needs, batch: int) -> None:
         self._tables = {kind: _by_date(events[kind]) for kind in needs}
         dates = {kind: table["date_time"] for kind, table in self._tables.items()}
         self.events = sum(map(len, dates.values()))
@@ -87,7 +89,7 @@ class Given:
         """The grid's time at which an epoch begins."""
         return int(self._times[number])
 
-    def share(self, number: int, index: int, peers: int) -> Mapping[str, Any]:
+    def share(self, number: int, index: int, peers: int) -> Share:
         """A contiguous part of each kind."""
         parts = {}
         for kind, table in self._tables.items():
@@ -107,7 +109,7 @@ def _part(first: int, last: int, index: int, peers: int) -> tuple[int, int]:
     return first + length * index // peers, first + length * (index + 1) // peers
 
 
-def _by_date(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _by_date(table: Mapping[str, Column]) -> Mapping[str, Column]:
     dates = table["date_time"]
     if len(dates) < 2 or bool((dates[1:] >= dates[:-1]).all()):
         return table

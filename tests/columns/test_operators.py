@@ -63,7 +63,7 @@ def test_exchange_brings_equal_values_to_one_worker_and_uses_them_all(by: str) -
     where: dict[Any, set[int]] = defaultdict(set)
 
     def build(stream: Any) -> Any:
-        index = stream.scope.dataflow.worker.index
+        index = stream.scope.worker
 
         def note(batch: Columns) -> Columns:
             for value in batch.select([by]).rows():

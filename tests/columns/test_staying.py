@@ -17,7 +17,7 @@ import pytest
 import dataflow
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.operators.replay import Records
+from dataflow.operators.replay import CapturedBatch
 from dataflow.testing import simulate
 
 BATCH = Columns({"k": np.arange(5), "word": ["a", "b", None, "d", "e"]})
@@ -121,11 +121,11 @@ def captured(into: Callable[[Any], Any]) -> None:
 def test_a_capture_keeps_columns() -> None:
     events: list[Any] = []
     captured(events.append)
-    records = [event for event in events if isinstance(event, Records)]
-    assert records == [Records(0, BATCH), Records(1, ("row",)), Records(2, BATCH.slice(0, 2))]
+    records = [event for event in events if isinstance(event, CapturedBatch)]
+    assert records == [CapturedBatch(0, BATCH), CapturedBatch(1, ("row",)), CapturedBatch(2, BATCH.slice(0, 2))]
     expected = [(0, BATCH), (1, ["row"]), (2, BATCH.slice(0, 2))]
     assert seen(lambda scope: scope.replay(events)) == expected
-    columns = [event for event in events if event != Records(1, ("row",))]
+    columns = [event for event in events if event != CapturedBatch(1, ("row",))]
     filtered = seen(lambda scope: scope.replay(columns).columns.filter(lambda batch: batch["k"] > 0))
     assert filtered == [(0, BATCH.slice(1, 5)), (2, BATCH.slice(1, 2))]
 

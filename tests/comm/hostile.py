@@ -30,7 +30,7 @@ from dataflow.comm.transport import Linked
 from dataflow.comm.wire import encode_messages
 from dataflow.lowlevel import ToWorker
 from dataflow.run.exceptions import leaves
-from dataflow.run.worker import Worker
+from dataflow.run.pump import Pump
 from tests.comm import fuzz
 from tests.progress.pairs import Pair
 
@@ -204,15 +204,15 @@ async def _meet(prepare: Callable[[LyingLink], None], arguments: tuple[Any, ...]
 
 async def _work(index: int, link: Link, arguments: tuple[Any, ...], limit: int) -> int:
     """What a worker's process does (see launch.child), for one of two."""
-    worker = Worker(index, 2, limit=limit)
-    transport = Linked(worker, {link.peer: link})
-    worker.transport = transport
+    pump = Pump(index, 2, limit=limit)
+    transport = Linked(pump, {link.peer: link})
+    pump.transport = transport
     main: Callable[..., Awaitable[Any]] = program
     try:
-        async with worker.running() as nursery:
+        async with pump.running() as nursery:
             transport.start(nursery)
-            nursery.start_soon(worker.pump)
-            result = int(await worker.run_main(main, *arguments))
+            nursery.start_soon(pump.run)
+            result = int(await pump.run_main(main, *arguments))
             await transport.say_goodbye()
     finally:
         await transport.close()

@@ -14,6 +14,7 @@ import dataflow
 from dataflow.columns import Columns
 from dataflow.comm.flow import ROW, Flow, weigh
 from dataflow.lowlevel import Broadcast, ToWorker
+from dataflow.run.worker import pump_of
 from tests.comm.pressure import BATCH, WAYS, pass_on, run
 
 # -------------------------------------------------------------------------------------------------------- the account
@@ -87,9 +88,9 @@ async def all_to_one(worker: dataflow.Worker, records: int) -> tuple[int, int]:
         stream = scope.source(iter(range(records)), batch=BATCH, ahead=10_000)
         taken = stream.unary("take", lambda _: pass_on, pact=ToWorker(1))
         taken.inspect_batch(slowly(worker, 0.0005)).inspect_batch(arrived)
-    while worker.dataflows:  # noqa: ASYNC110 (nothing else tells of an end)
+    while pump_of(worker).dataflows:  # noqa: ASYNC110 (nothing else tells of an end)
         await trio.sleep(0.01)
-    return worker.flow.most, count
+    return pump_of(worker).flow.most, count
 
 
 @pytest.mark.parametrize("in_process", WAYS)
@@ -122,7 +123,7 @@ def test_one_epoch_alone_is_slowed_as_well(in_process: bool) -> None:
             stream = scope.source(batches, timed=True).unary("take", lambda _: pass_on, pact=ToWorker(1))
             probe = stream.inspect_batch(slowly(worker, 0.001)).inspect_batch(arrived).probe()
         await probe.wait_passed(0)
-        return worker.flow.most, count
+        return pump_of(worker).flow.most, count
 
     results = run(main, workers=2, limit=limit, in_process=in_process)
     assert [count for _, count in results] == [0, 6000]
@@ -146,7 +147,7 @@ def test_columns_are_bounded_by_their_bytes(in_process: bool) -> None:
             everywhere = stream.unary("take", lambda _: pass_on, pact=Broadcast())
             probe = everywhere.inspect_batch(slowly(worker, 0.005)).inspect_batch(add).probe()
         await probe.wait_passed(39)
-        return worker.flow.most, total
+        return pump_of(worker).flow.most, total
 
     results = run(main, workers=2, limit=limit, in_process=in_process)
     assert [total for _, total in results] == [2 * sum(range(40)) * (size // 8)] * 2
@@ -172,7 +173,7 @@ def test_exchanges_in_all_directions_under_a_tiny_limit(limit: int, in_process: 
                 stream = stream.exchange(lambda n, step=step: n // 3**step)
             probe = stream.inspect(add).probe()
         await probe.wait_passed(39)
-        return total, worker.flow.most
+        return total, pump_of(worker).flow.most
 
     results = run(main, workers=3, limit=limit, in_process=in_process)
     assert sum(total for total, _ in results) == 3 * sum(range(400))
@@ -225,7 +226,7 @@ def test_a_main_that_asks_for_room_is_slowed(in_process: bool) -> None:
             handle.send(range(BATCH))
         handle.advance_to(1)
         await probe.wait_passed(0)
-        return worker.flow.most, count
+        return pump_of(worker).flow.most, count
 
     results = run(main, workers=3, limit=limit, in_process=in_process)
     assert [count for _, count in results] == [0, 3000, 0]

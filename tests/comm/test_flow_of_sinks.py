@@ -13,6 +13,7 @@ import dataflow
 from dataflow.comm.flow import ROW, Flow
 from dataflow.errors import Stuck
 from dataflow.lowlevel import ToWorker
+from dataflow.run.worker import pump_of
 from tests.comm.pressure import BATCH, WAYS, pass_on, run
 
 
@@ -185,7 +186,7 @@ def test_dropping_a_dataflow_ends_the_pressure_of_its_sinks(in_process: bool) ->
             handle, stream = scope.input()
             stream.unary("take", lambda _: pass_on, pact=ToWorker(1)).sink(write)
         handle.send(range(BATCH))
-        while worker.flow.open_to(0):
+        while pump_of(worker).flow.open_to(0):
             await worker.step()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(handle.room)
@@ -193,6 +194,6 @@ def test_dropping_a_dataflow_ends_the_pressure_of_its_sinks(in_process: bool) ->
             if worker.index == 1:
                 worker.drop_dataflow(scope)
         await worker.room()  # what is still on its way to worker 1 presses on until that has heard of it
-        return worker.flow.open_to(0)
+        return pump_of(worker).flow.open_to(0)
 
     assert run(main, workers=2, limit=1, in_process=in_process) == [True, True]

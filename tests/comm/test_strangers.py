@@ -28,6 +28,7 @@ from dataflow.errors import HandshakeError, PeerLost
 from dataflow.launch import mesh
 from dataflow.launch.printer import Printer
 from dataflow.launch.strangers import Strangers
+from dataflow.run.worker import pump_of
 from tests.comm.rig import HANG, SECRET, free_ports
 from tests.engine.harness import failsafe, notes
 
@@ -371,7 +372,7 @@ def test_a_false_listener_is_found_out() -> None:
 
 def frame(worker: dataflow.Worker, header: bytes, body: int = 0) -> bytes:
     """A frame with the right seal, by somebody who has taken over a worker."""
-    return worker.transport._links[0]._encoder.encode(header, body)  # type: ignore[union-attr]
+    return pump_of(worker).transport._links[0]._encoder.encode(header, body)  # type: ignore[union-attr]
 
 
 NONSENSE: dict[str, Callable[[dataflow.Worker], bytes]] = {
@@ -390,8 +391,8 @@ def test_a_worker_that_talks_nonsense_is_named(nonsense: Callable[[dataflow.Work
     async def main(worker: dataflow.Worker) -> None:
         await trio.sleep(0.01)
         if worker.index == 1:
-            assert worker.transport is not None
-            worker.transport._links[0]._pipe.try_send([nonsense(worker)])  # type: ignore[attr-defined]
+            assert pump_of(worker).transport is not None
+            pump_of(worker).transport._links[0]._pipe.try_send([nonsense(worker)])  # type: ignore[attr-defined]
         await trio.sleep_forever()
 
     with failsafe(HANG), pytest.raises(FrameError, match="worker 1") as caught:

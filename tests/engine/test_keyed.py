@@ -37,7 +37,7 @@ def test_count_without_key_comes_out_on_worker_0(together: Run) -> None:
     where: list[int] = []
 
     def build(stream: Any) -> Any:
-        worker = stream.scope.dataflow.worker.index
+        worker = stream.scope.worker
         return stream.count().inspect(lambda *_: where.append(worker))
 
     outcome(together, build, WORDS)

@@ -10,6 +10,7 @@ import trio.testing
 
 import dataflow
 from dataflow.errors import ConstructionError
+from dataflow.run.worker import pump_of
 from tests.engine.harness import RUNS, Run
 
 
@@ -127,7 +128,7 @@ def test_a_waiter_may_be_cancelled_in_the_instant_in_which_it_is_woken() -> None
             nursery.start_soon(probe.wait_passed, 0)
             await trio.testing.wait_all_tasks_blocked()
             handle.advance_to(1)
-            worker.step_now()
+            pump_of(worker).step_now()
             nursery.cancel_scope.cancel()
         assert probe.awaited == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dataflow
-from dataflow.operators.replay import Frontier, Records
+from dataflow.operators.replay import CapturedBatch, CapturedFrontier
 from tests.engine.harness import ALONE, RUNS, Run, bag, timed
 
 EPOCHS = [["a", "b", "c"], [], ["d", ("e", 5)]]
@@ -47,12 +47,12 @@ def test_a_capture_holds_records_and_frontiers_in_order() -> None:
     events: list[Any] = []
     record(Run(), [events.append])
     assert events == [
-        Records(0, ("a", "b", "c")),
-        Frontier(((1, +1), (0, -1))),
-        Frontier(((2, +1), (1, -1))),
-        Records(2, ("d", ("e", 5))),
-        Frontier(((3, +1), (2, -1))),
-        Frontier(((3, -1),)),
+        CapturedBatch(0, ("a", "b", "c")),
+        CapturedFrontier(((1, +1), (0, -1))),
+        CapturedFrontier(((2, +1), (1, -1))),
+        CapturedBatch(2, ("d", ("e", 5))),
+        CapturedFrontier(((3, +1), (2, -1))),
+        CapturedFrontier(((3, -1),)),
     ]
 
 
@@ -79,7 +79,7 @@ def test_a_capture_passes_its_records_on(run: Run) -> None:
 
 @pytest.mark.parametrize("run", ALONE, ids=str)
 def test_frontiers_are_replayed_too(run: Run) -> None:
-    events = [Records(0, (1,)), Frontier(((5, +1), (0, -1))), Records(5, (2,)), Frontier(((5, -1),))]
+    events = [CapturedBatch(0, (1,)), CapturedFrontier(((5, +1), (0, -1))), CapturedBatch(5, (2,)), CapturedFrontier(((5, -1),))]
     again: list[Any] = []
 
     async def main(worker: dataflow.Worker) -> None:
@@ -87,23 +87,23 @@ def test_frontiers_are_replayed_too(run: Run) -> None:
             scope.replay(events).capture(again.append)
 
     run(main)
-    assert [event for event in again if isinstance(event, Records)] == [Records(0, (1,)), Records(5, (2,))]
+    assert [event for event in again if isinstance(event, CapturedBatch)] == [CapturedBatch(0, (1,)), CapturedBatch(5, (2,))]
     frontier = {0}  # several changes may have become one
     for event in again:
-        if isinstance(event, Records):
+        if isinstance(event, CapturedBatch):
             assert min(frontier) <= event.time
         else:
             frontier |= {time for time, change in event.changes if change > 0}
             frontier -= {time for time, change in event.changes if change < 0}
-    assert frontier == set() and any(isinstance(event, Frontier) for event in again)
+    assert frontier == set() and any(isinstance(event, CapturedFrontier) for event in again)
 
 
 def test_captures_with_partially_ordered_times() -> None:
     events = [
-        Records((0, 1), ("a",)),
-        Frontier((((0, 2), +1), ((2, 0), +1), ((0, 0), -1))),
-        Records((2, 1), ("b",)),
-        Frontier((((0, 2), -1), ((2, 0), -1))),
+        CapturedBatch((0, 1), ("a",)),
+        CapturedFrontier((((0, 2), +1), ((2, 0), +1), ((0, 0), -1))),
+        CapturedBatch((2, 1), ("b",)),
+        CapturedFrontier((((0, 2), -1), ((2, 0), -1))),
     ]
     assert play(Run(1, seed=0), events, time=dataflow.Product(int, int)) == [((0, 1), "a"), ((2, 1), "b")]
 
@@ -172,19 +172,19 @@ def test_a_cut_off_file_ends_a_replay_with_its_error() -> None:
 
 
 def test_records_before_the_frontier_are_called_damage() -> None:
-    events = [Frontier(((5, +1), (0, -1))), Records(2, ("early",))]
+    events = [CapturedFrontier(((5, +1), (0, -1))), CapturedBatch(2, ("early",))]
     with pytest.raises(dataflow.DataflowError, match="the capture is damaged"):
         play(Run(), events)
 
 
 def test_a_frontier_that_does_not_fit_is_called_damage() -> None:
     with pytest.raises(dataflow.DataflowError, match="damaged"):
-        play(Run(), [Frontier(((5, -1),))])
+        play(Run(), [CapturedFrontier(((5, -1),))])
 
 
 def test_what_is_no_event_is_named() -> None:
     with pytest.raises((dataflow.DataflowError, TypeError), match="event"):
-        play(Run(), [[Records(0, ("a",))]])
+        play(Run(), [[CapturedBatch(0, ("a",))]])
 
 
 @pytest.mark.parametrize("frame", [b"\xc1", b"\x05", b"\x93\x01"], ids=["reserved byte", "a number", "half a list"])

@@ -15,6 +15,7 @@ import trio.testing
 
 import dataflow
 from dataflow.comm.messages import Pressure
+from dataflow.run.worker import pump_of
 from tests.engine.harness import failsafe
 from tests.engine.test_explain import keep
 
@@ -119,8 +120,8 @@ def test_room_that_nobody_makes(capsys: pytest.CaptureFixture[str]) -> None:
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
             handle, _ = scope.input()
-        worker.post(Pressure(1, True))
-        while worker.busy:
+        pump_of(worker).post(Pressure(1, True))
+        while pump_of(worker).busy:
             await worker.step()
         await handle.room()
 

@@ -12,6 +12,7 @@ import trio.testing
 
 import dataflow
 from dataflow.errors import ConstructionError, DataflowDropped
+from dataflow.run.worker import pump_of
 from tests.engine.harness import ALONE, Run
 
 
@@ -19,17 +20,18 @@ from tests.engine.harness import ALONE, Run
 def counting_steps(worker: dataflow.Worker) -> Iterator[list[int]]:
     """Counts the steps that the worker takes."""
     counts = [0]
-    step_now = worker.step_now
+    pump = pump_of(worker)
+    step_now = pump.step_now
 
     def counted() -> None:
         counts[0] += 1
         step_now()
 
-    worker.step_now = counted  # type: ignore[method-assign]
+    pump.step_now = counted  # type: ignore[method-assign]
     try:
         yield counts
     finally:
-        del worker.step_now  # type: ignore[method-assign]
+        del pump.step_now  # type: ignore[method-assign]
 
 
 def simple(worker: dataflow.Worker, name: str | None = None) -> tuple[Any, Any, Any]:
@@ -174,7 +176,7 @@ def test_a_worker_cannot_be_stepped_from_inside_an_operator() -> None:
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            stream.inspect(lambda *_: worker.step_now())
+            stream.inspect(lambda *_: pump_of(worker).step_now())
         handle.send([1])
 
     with pytest.raises(ConstructionError, match="cannot be stepped from inside an operator"):

@@ -6,6 +6,7 @@ import pytest
 
 import dataflow
 from dataflow.run.clock import Clock
+from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 from megaphone.harness.startline import agree_on_start, clock_offset
 
@@ -22,7 +23,7 @@ class Ahead(Clock):
 
 async def start(worker: dataflow.Worker) -> tuple[float, float]:
     """The agreed instant on the worker's clock and on the machine's."""
-    worker.clock = Ahead(1000.0 * worker.index)
+    pump_of(worker).clock = Ahead(1000.0 * worker.index)
     instant = await agree_on_start(worker)
     return instant, instant - clock_offset(worker)
 

@@ -23,10 +23,10 @@ ANSWER = """
         seen = []
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            stream.exchange(lambda n: n).inspect(lambda _, n: seen.append(n)).probe()
+            probe = stream.exchange(lambda n: n).inspect(lambda _, n: seen.append(n)).probe()
         handle.send([worker.index, worker.index + 1])
         handle.close()
-        while worker.dataflows:
+        while not probe.done:
             await worker.step()
         return sorted(seen)
 """
@@ -175,10 +175,10 @@ def test_a_caller_with_a_jvm(spark: Any) -> None:
         seen: list[int] = []
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            stream.exchange(lambda n: n).inspect(lambda _, n: seen.append(n)).probe()
+            probe = stream.exchange(lambda n: n).inspect(lambda _, n: seen.append(n)).probe()
         handle.send([row * 10 + worker.index for row in rows])
         handle.close()
-        while worker.dataflows:
+        while not probe.done:
             await worker.step()
         return sorted(seen)
 
@@ -288,10 +288,13 @@ def test_the_options_of_the_interpreter(arena: Arena) -> None:
         "options.py",
         """
         async def main(worker):
-            import warnings
-            return [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions]
+            return state()
 
-        here = [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions]
+        def state():
+            import gc
+            return [sys.flags.optimize, sys.flags.utf8_mode, sys.argv[1:], os.getcwd(), sys.warnoptions, gc.isenabled()]
+
+        here = state()
         assert here[:3] == [1, 1, ["an argument"]]
         assert dataflow.execute(main, workers=2) == [here, here] or sys.exit("they differ")
         """,

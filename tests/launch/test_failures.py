@@ -68,10 +68,11 @@ def test_closures_and_lambdas() -> None:
     async def main(worker: dataflow.Worker, function: Any) -> list[int]:
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            stream.map(lambda n: function(n) * factor).exchange(lambda n: n).inspect(lambda _, n: seen.append(n))
+            moved = stream.map(lambda n: function(n) * factor).exchange(lambda n: n)
+            probe = moved.inspect(lambda _, n: seen.append(n)).probe()
         handle.send([worker.index])
         handle.close()
-        while worker.dataflows:
+        while not probe.done:
             await worker.step()
         return seen
 

@@ -91,10 +91,11 @@ def test_what_a_script_defines(arena: Arena) -> None:
             seen = []
             with worker.dataflow() as scope:
                 handle, stream = scope.input()
-                stream.map(made).exchange(lambda r: r.pair.bid.price).inspect(lambda _, r: seen.append(r)).probe()
+                moved = stream.map(made).exchange(lambda r: r.pair.bid.price)
+                probe = moved.inspect(lambda _, r: seen.append(r)).probe()
             handle.send([worker.index + 1])
             handle.close()
-            while worker.dataflows:
+            while not probe.done:
                 await worker.step()
             if fail and worker.index == 1:
                 raise Broken(seen[0].pair.bid)
@@ -288,7 +289,7 @@ def test_a_global_variable_of_a_script_that_cannot_travel(arena: Arena) -> None:
         dataflow.execute(main, workers=2)
         """
     )
-    assert "CannotTravel: main, its global variable 'connection' cannot" in program.end().message
+    assert "CannotTravel: main, its global variable 'connection' cannot" in program.end().err
 
 
 def test_a_module_that_cannot_be_imported_over_there() -> None:

@@ -14,6 +14,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.comm.flow import Flow
+from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 from megaphone.router.routing import Router
 
@@ -38,7 +39,7 @@ async def main(worker: dataflow.Worker, ahead: int, limit: int | None) -> Any:
             yield (worker.index + pulled) % 11
 
     if limit is not None:
-        worker.flow = Flow(worker.peers, limit)
+        pump_of(worker).flow = Flow(worker.peers, limit)
     with worker.dataflow() as scope:
         control, configuration = scope.input("control")
         stream = scope.source(backlog, batch=1, ahead=ahead)

@@ -13,9 +13,9 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.columns import Columns
+from dataflow.state.memory.allocation import RECORDS, ROOM, USED
 from dataflow.state.pieces import HEAD, pack, unpack
 from dataflow.state.stores.fold_store import FoldStore, Side
-from dataflow.state.tables.kernels import RECORDS, ROOM, USED
 from dataflow.testing import simulate
 from megaphone import Move, all_at_once, batched, fluid, matched
 from megaphone.keys.hashing import bin_of, shift_of

@@ -20,7 +20,7 @@ from nexmark.events.generator import ENCODED, Generator
 from nexmark.events.rows import rows
 from nexmark.events.vocabulary import dictionary
 from nexmark.queries.queries import NEEDS
-from nexmark.runs.running import Plan, main, operators
+from nexmark.runs.running import RunPlan, main, operators
 from nexmark.runs.sources import with_dates
 from tests.nexmark.cases import Row
 
@@ -47,7 +47,7 @@ def _uncompiled(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value.without_compiling() if isinstance(value, Fold) else value for name, value in options.items()}
 
 
-def plain(plan: Plan) -> Any:
+def plain(plan: RunPlan) -> Any:
     """What `main` takes as `ops` for a plan whose folds are to run uncompiled."""
     return partial(lambda plan, configuration: Plain(operators(plan, configuration)), plan)
 
@@ -66,7 +66,7 @@ def _column(values: list[Any], name: str) -> Any:
     return np.array(values, np.int64)
 
 
-def random_updates(chance: random.Random, plan: Plan, workers: int, count: int) -> list[tuple[int, Any]]:
+def random_updates(chance: random.Random, plan: RunPlan, workers: int, count: int) -> list[tuple[int, Any]]:
     """Moves and maps at random times of the run, some of them at one time, some beyond the end of the input."""
     source = plan.source()
     times = [source.time(number) for number in range(source.epochs)] or [0]
@@ -93,7 +93,7 @@ def options_of(query: str, windows: Mapping[str, int]) -> dict[str, int]:
     return {f"{query}_{name}": value for name, value in windows.items()}
 
 
-def random_plan(query: str, seed: int, workers: int, events: int) -> tuple[Plan, dict[str, int]]:
+def random_plan(query: str, seed: int, workers: int, events: int) -> tuple[RunPlan, dict[str, int]]:
     """A plan of everything, and the windows for oracles."""
     chance = random.Random(f"{query} {seed}")
     config = Config(
@@ -108,7 +108,7 @@ def random_plan(query: str, seed: int, workers: int, events: int) -> tuple[Plan,
     )
     windows = chance.choice([{}, WINDOWS.get(query, {})])
     batch = chance.choice([1, 7, 50, 10_000]) if events < 1000 else chance.choice([500, 3000, 1 << 17])
-    plan = Plan(
+    plan = RunPlan(
         query,
         config,
         events=events,
@@ -123,7 +123,7 @@ def random_plan(query: str, seed: int, workers: int, events: int) -> tuple[Plan,
     return plan, windows
 
 
-def answer(plan: Plan, windows: Mapping[str, int]) -> Counter[Any]:
+def answer(plan: RunPlan, windows: Mapping[str, int]) -> Counter[Any]:
     """What the sequential oracle says to a plan of generated events."""
     made = Generator(plan.config).events(range(plan.events))
     return Counter(oracle.QUERIES[plan.query]({kind: rows(table) for kind, table in made.items()}, **windows))

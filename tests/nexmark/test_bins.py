@@ -12,17 +12,17 @@ import megaphone
 from dataflow.testing import simulate
 from nexmark.answers import oracle
 from nexmark.events.config import Config
-from nexmark.runs.running import Plan, main
+from nexmark.runs.running import RunPlan, main
 from tests.nexmark.runs import WINDOWS, answer, options_of, plain, rows_of
 
 BINS = [2, 1 << 8, 1 << 15, 1 << 20]
 EVENTS, BATCH = 700, 100
 
 
-def plan_of(query: str) -> Plan:
+def plan_of(query: str) -> RunPlan:
     config = Config(seed=4, rate=100, in_flight=20, active_people=20, auctions=10, bids=40)
     windows = options_of(query, WINDOWS.get(query, {}))
-    return Plan(query, config, events=EVENTS, batch=BATCH, windows=windows, keep=True)
+    return RunPlan(query, config, events=EVENTS, batch=BATCH, windows=windows, keep=True)
 
 
 @cache

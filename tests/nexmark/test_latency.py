@@ -17,12 +17,12 @@ from nexmark.commands.main import main as command
 from nexmark.events.config import Config
 from nexmark.events.rows import rows
 from nexmark.queries.queries import QUERIES
-from nexmark.runs.measuring import Feed, Load, half_moved, main
-from nexmark.runs.running import Plan
+from nexmark.runs.measuring import Feed, LoadPlan, half_moved, main
+from nexmark.runs.running import RunPlan
 from tests.nexmark.runs import rows_of
 
 
-def expected(load: Load) -> Counter[Any]:
+def expected(load: LoadPlan) -> Counter[Any]:
     generator = load.generator()
     from nexmark.events.generator import Generator
 
@@ -32,8 +32,8 @@ def expected(load: Load) -> Counter[Any]:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows_are_right_under_load_while_bins_move(query: str) -> None:
-    load = Load(
-        Plan(query, Config(seed=3, in_flight=20), bins=8, keep=True),
+    load = LoadPlan(
+        RunPlan(query, Config(seed=3, in_flight=20), bins=8, keep=True),
         rate=3000, duration=0.4, epoch=0.01, dilation=7, preload=500,
         migrations=[(0.05, "fluid"), (0.15, "batched"), (0.25, "all-at-once"), (0.3, "matched")], batch_bins=2,
     )  # fmt: skip
@@ -48,7 +48,7 @@ def test_rows_are_right_under_load_while_bins_move(query: str) -> None:
 
 def test_what_is_loaded_before_is_there_when_the_clock_starts() -> None:
     config = Config(persons=5, auctions=5, bids=0, active_people=1000)
-    load = Load(Plan("q8", config, bins=4), rate=1000, duration=0.05, epoch=0.01, preload=2000)
+    load = LoadPlan(RunPlan("q8", config, bins=4), rate=1000, duration=0.05, epoch=0.01, preload=2000)
     seen = simulate(main, load, workers=2, seed=1)
     assert 1000 <= sum(each.keys for each in seen) <= 1011  # and some who sell before they register
     assert sum(each.final_keys for each in seen) > sum(each.keys for each in seen)
@@ -85,8 +85,8 @@ def test_epochs_that_are_late_are_sent_as_one() -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows_are_right_where_nobody_can_be_in_time(query: str) -> None:
     """Epochs of 50 µs: several are due whenever the last ones are complete, and are sent together by both workers."""
-    plan = Plan(query, Config(seed=4, in_flight=20), bins=8, keep=True)
-    load = Load(plan, rate=60_000, duration=0.05, epoch=0.00005, migrations=[(0.02, "fluid")], ready=1 << 16)
+    plan = RunPlan(query, Config(seed=4, in_flight=20), bins=8, keep=True)
+    load = LoadPlan(plan, rate=60_000, duration=0.05, epoch=0.00005, migrations=[(0.02, "fluid")], ready=1 << 16)
     seen = dataflow.execute(main, load, workers=2, in_process=True)
     assert rows_of(seen) == expected(load)
     for each in seen:
@@ -154,7 +154,7 @@ def test_the_demo_refuses_nonsense(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_a_rate_below_one_is_not_none() -> None:
-    assert "NEXMark Q1, 0.1 events/s, " in title_of(Load(Plan("q1"), rate=0.1, duration=1))
+    assert "NEXMark Q1, 0.1 events/s, " in title_of(LoadPlan(RunPlan("q1"), rate=0.1, duration=1))
 
 
 @pytest.mark.parametrize("name", ["latency", "demo"])

@@ -20,7 +20,7 @@ from nexmark.commands.options import LONGEST
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
-from nexmark.runs.running import Plan
+from nexmark.runs.running import RunPlan
 from nexmark.runs.running import main as run_plan
 from tests.launch.files import few_open_files
 from tests.nexmark.runs import answer, rows_of
@@ -180,7 +180,7 @@ def test_numbers_that_are_none_are_refused_and_the_option_is_named(
 def test_the_longest_windows_and_epochs_that_times_can_express() -> None:
     """Every sum of a time, a window and an epoch has less than 63 bits, and the query runs with them."""
     config, window = Config(rate=1e-6, in_flight=1), LONGEST * SECOND
-    plan = Plan("q8", config, events=3, batch=1 << 60, windows={"q8_window": window}, keep=True)
+    plan = RunPlan("q8", config, events=3, batch=1 << 60, windows={"q8_window": window}, keep=True)
     assert config.time_of(3) + window + plan.source().grid < 2**63
     assert rows_of(simulate(run_plan, plan, workers=1, seed=1)) == answer(plan, {"window": window}) != Counter()
 

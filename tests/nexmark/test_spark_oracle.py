@@ -17,7 +17,7 @@ from nexmark.events import files
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
-from nexmark.runs.running import Plan, main
+from nexmark.runs.running import RunPlan, main
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import options_of, rows_of
 
@@ -97,7 +97,7 @@ def test_the_engine_agrees_with_spark_while_state_moves(session: Any, tmp_path: 
     spark_oracle.load(session, tmp_path)
     for query in oracle.QUERIES:
         windows = WINDOWS.get(query, {}) if seed == 22 and query != "q5" else {}
-        plan = Plan(query, config, events=6000, bins=16, batch=400, windows=options_of(query, windows), keep=True)
+        plan = RunPlan(query, config, events=6000, bins=16, batch=400, windows=options_of(query, windows), keep=True)
         plan = replace(plan, updates=random_updates(plan, 4, 15, seed))
         results = dataflow.execute(main, plan, workers=4, in_process=True)
         expected = Counter(spark_oracle.answer(session, query, **windows))

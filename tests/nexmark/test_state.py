@@ -7,7 +7,7 @@ import pytest
 
 import dataflow
 from nexmark.events.config import SECOND, Config
-from nexmark.runs.running import Job, Plan, main
+from nexmark.runs.running import Job, RunPlan, main
 
 EPOCHS = 120
 
@@ -18,7 +18,7 @@ def sizes(operator: Any) -> tuple[int, int]:
     return state.key_count, 0 if state.pending is None else len(state.pending)
 
 
-def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, int]], list[int]]:
+def watched(plan: RunPlan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, int]], list[int]]:
     """The sizes of each operator after each epoch and at the end, and the bytes given to each one's table."""
     seen: list[list[tuple[int, int]]] = []
     jobs: list[Job] = []
@@ -32,7 +32,7 @@ def watched(plan: Plan) -> tuple[list[list[tuple[int, int]]], list[tuple[int, in
     return seen, [sizes(operator) for operator in made], [o.handle.store.table.segments.__sizeof__() for o in made]
 
 
-async def _main(worker: dataflow.Worker, plan: Plan, watch: Callable[[Job, int], None]) -> Any:
+async def _main(worker: dataflow.Worker, plan: RunPlan, watch: Callable[[Job, int], None]) -> Any:
     return await main(worker, plan, watch=watch)
 
 
@@ -48,7 +48,7 @@ WINDOWS: dict[str, dict[str, int]] = {
 @pytest.mark.parametrize("query", BOUNDED)
 def test_a_long_run_needs_no_more_than_a_short_one(query: str) -> None:
     config = Config(seed=1, rate=5000)
-    plan = Plan(query, config, events=EPOCHS * 2500, bins=16, batch=2500, windows=WINDOWS.get(query, {}))
+    plan = RunPlan(query, config, events=EPOCHS * 2500, bins=16, batch=2500, windows=WINDOWS.get(query, {}))
     seen, left, given = watched(plan)
     for operator in BOUNDED[query]:
         keys, pending = zip(*(sizes[operator] for sizes in seen), strict=True)
@@ -70,6 +70,6 @@ def test_bids_for_auctions_that_never_come_leave_nothing_behind() -> None:
     made = Generator(Config(seed=2, rate=5000), columns=with_dates(NEEDS["q4"])).events(range(50_000))
     some = made["auction"]["id"] % 10 == 0
     given = {"auction": {name: column[some] for name, column in made["auction"].items()}, "bid": made["bid"]}
-    seen, left, _ = watched(Plan("q4", given=given, bins=16, batch=1000))
+    seen, left, _ = watched(RunPlan("q4", given=given, bins=16, batch=1000))
     assert max(keys for (keys, _), _ in seen) < 200
     assert left[0] == (0, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, assert_type
 
 import numpy as np
@@ -11,6 +11,8 @@ import dataflow
 import megaphone
 from dataflow import InputHandle, Stream
 from dataflow.columns import Columns
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
+from dataflow.operators.replay import Event
 from dataflow.testing import simulate
 
 Pair = tuple[str, int]
@@ -46,6 +48,9 @@ def sources(scope: dataflow.Scope) -> None:
     assert_type(scope.source(lambda: range(10)), Stream[int])
     assert_type(scope.source(ticks()), Stream[float])
     assert_type(scope.source([(0, ["a", "b"]), (3, ["c"])], timed=True), Stream[str])
+    assert_type(scope.source(range(3), every="250ms"), Stream[int])
+    assert_type(scope.source({"key": np.arange(3)}, batch=2), Stream[Columns])
+    assert_type(scope.source(Columns({"key": np.arange(3)})), Stream[Columns])
 
 
 def by_record(words: Stream[str]) -> None:
@@ -71,6 +76,61 @@ def by_key(words: Stream[str], ages: Stream[Pair]) -> None:
     assert_type(words.join(ages, lambda word: word, lambda age: age[0]), Stream[tuple[str, str, Pair]])
     joined = words.join(ages, lambda word: word, lambda age: age[0], emit=lambda key, word, age: age[1])
     assert_type(joined, Stream[int])
+
+
+def write(time: int, batch: list[str]) -> None: ...
+
+
+async def save(time: int, batch: Columns) -> None: ...
+
+
+def by_batch(words: Stream[str], tables: Stream[Columns], anything: Stream[Any]) -> None:
+    assert_type(words.inspect_batch(write), Stream[str])
+    assert_type(words.inspect_batch(lambda time, batch: batch[0].upper()), Stream[str])
+    words.inspect_batch(lambda time, batch: batch.names)  # type: ignore[attr-defined]
+    assert_type(tables.inspect_batch(lambda time, batch: print(batch.names)), Stream[Columns])
+    tables.inspect_batch(write)  # type: ignore[arg-type]
+    assert_type(anything.inspect_batch(lambda time, batch: print(len(batch))), Stream[Any])
+    assert_type(words.concat(words.sink(write)), Stream[str])
+    tables.sink(save)
+    words.sink(save)  # type: ignore[arg-type]
+    anything.sink(save)
+    events: list[Event] = []
+    assert_type(words.capture(events.append), Stream[str])
+
+
+def by_operator(words: Stream[str], numbers: Stream[int], tables: Stream[Columns]) -> None:
+    def make(context: Context) -> Callable[[InputPort[str], OutputPort[int]], None]:
+        def step(input: InputPort[str], output: OutputPort[int]) -> None:
+            for capability, batch in input:
+                assert_type(batch, list[str])
+                output.give(capability, [len(word) for word in batch])
+                output.give(capability, batch)  # type: ignore[arg-type]
+
+        return step
+
+    def whatever(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input:
+            assert_type(batch, Any)
+            output.give(capability, batch)
+
+    def columns(input: InputPort[Columns], output: OutputPort[Columns]) -> None:
+        for capability, batch in input:
+            assert_type(batch, Columns)
+            output.give(capability, batch)
+
+    def both(first: InputPort[str], second: InputPort[int], output: OutputPort[Pair]) -> None: ...
+
+    def count(capability: MessageCapability, batch: list[str], output: OutputPort[int], due: Notificator) -> None: ...
+
+    def send(capability: Capability, output: OutputPort[int], due: Notificator) -> None: ...
+
+    assert_type(words.unary("lengths", make, frontier=True), Stream[int])
+    numbers.unary("lengths", make)  # type: ignore[arg-type]
+    assert_type(words.unary("as they are", lambda _: whatever), Stream[Any])
+    assert_type(tables.unary("as they are", lambda _: columns), Stream[Columns])
+    assert_type(words.binary(numbers, "pairs", lambda _: both), Stream[Pair])
+    assert_type(words.unary_notify("counts", count, send), Stream[int])
 
 
 def loops(numbers: Stream[int]) -> None:

@@ -9,31 +9,34 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Compute: TypeAlias = Callable[[np.floating, np.floating], np.floating]
+_NUMBERS = (int, float, np.number, np.bool_)
 
 
 class Small(np.int64):
     """An integer of 8 or 16 bits: of 64 bits in itself, and narrow to floats that it meets."""
 
 
-def _narrow(other: Any) -> bool:
+def _narrow(other: object) -> bool:
     return isinstance(other, np.float32 | np.bool_ | Small)
 
 
-def _binary(compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    def forward(self: Any, other: Any) -> Any:
+def _binary(compute: Compute) -> tuple[Any, Any]:  # numpy has overloads of these for every pair of numbers
+    def forward(self: Single, other: object) -> object:
         return _computed(compute, self, other, _narrow(other))
 
-    def backward(self: Any, other: Any) -> Any:
+    def backward(self: Single, other: object) -> object:
         return _computed(compute, other, self, _narrow(other))
 
     return forward, backward
 
 
-def _computed(compute: Callable[[Any, Any], Any], left: Any, right: Any, narrow: bool) -> Any:
-    if not isinstance(left, int | float | np.generic) or not isinstance(right, int | float | np.generic):
+def _computed(compute: Compute, left: object, right: object, narrow: bool) -> object:
+    if not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
         return NotImplemented
     if narrow:
         return Single(compute(np.float32(left), np.float32(right)))
@@ -50,17 +53,17 @@ class Single(np.float32):
     __floordiv__, __rfloordiv__ = _binary(operator.floordiv)
     __mod__, __rmod__ = _binary(operator.mod)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Single:
         return Single(-np.float32(self))
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Single:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Single:
         return Single(abs(np.float32(self)))
 
 
-def as_compiled(value: Any) -> Any:
+def as_compiled(value: np.generic) -> np.generic:
     """A number of the state as compiled code sees it. `state.small * 1000` does not wrap around at 32 bits."""
     kind = value.dtype
     if kind.itemsize == 8 or kind.kind == "b":

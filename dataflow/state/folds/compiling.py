@@ -20,22 +20,27 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeAlias
 
 import numba
 import numpy as np
 from numba.core.errors import NumbaError, NumbaWarning
+from numba.core.types.abstract import Type
 
 from dataflow.columns import hashing
 from dataflow.compiled.kernel import keep
+from dataflow.state.arrays import Words
 from dataflow.state.folds import emitter
-from dataflow.state.folds.fold import FoldError, definition
-from dataflow.state.tables import kernels
+from dataflow.state.folds.fold import FoldError, Function, definition
+from dataflow.state.memory import allocation
+from dataflow.state.tables import blocks, dense_kernels, hash_kernels
 
+Drive: TypeAlias = Callable[..., tuple[int, Words, Words]]
+"""The compiled loop: how many rows were returned, the words emitted, the words post-dated."""
 _CONSTANTS = (bool, int, float, str, type(None))
 
 
-def source_of(function: Callable[..., Any]) -> tuple[str, int]:
+def source_of(function: Function) -> tuple[str, int]:
     """The text of a function from its `def` on, and the line of its file on which that stands."""
     node = definition(function)
     lines, first = inspect.getsourcelines(function)
@@ -43,7 +48,7 @@ def source_of(function: Callable[..., Any]) -> tuple[str, int]:
     return "\n".join(text), first + node.lineno - 1
 
 
-def surroundings(function: Callable[..., Any], seen: dict[str, Any] | None = None) -> list[str]:
+def surroundings(function: Function, seen: dict[str, object] | None = None) -> list[str]:
     """What a function uses from outside, as source: constants, modules, and other functions with theirs.
 
     All of it stands in one module: FoldError if two functions mean different things by one name.
@@ -58,7 +63,7 @@ def surroundings(function: Callable[..., Any], seen: dict[str, Any] | None = Non
     return lines
 
 
-def _is_new(function: Callable[..., Any], name: str, value: Any, seen: dict[str, Any]) -> bool:
+def _is_new(function: Function, name: str, value: object, seen: dict[str, object]) -> bool:
     if name not in seen:
         seen[name] = value
         return True
@@ -71,7 +76,7 @@ def _is_new(function: Callable[..., Any], name: str, value: Any, seen: dict[str,
     return False
 
 
-def _outside(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _outside(function: Function) -> Iterator[tuple[str, object]]:
     """The names that a function and the functions inside it use from outside, and what they mean."""
     yield from sorted(inspect.getclosurevars(function).nonlocals.items())
     arguments = definition(function).args
@@ -87,7 +92,7 @@ def _globals_of(code: types.CodeType) -> set[str]:
     return names.union(*(_globals_of(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
-def _attributes(function: Callable[..., Any], name: str, module: types.ModuleType) -> list[str]:
+def _attributes(function: Function, name: str, module: types.ModuleType) -> list[str]:
     """What a function uses of a module, as comments: so that another value makes another digest."""
     used = {
         node.attr
@@ -103,7 +108,7 @@ def _attributes(function: Callable[..., Any], name: str, module: types.ModuleTyp
     return [f"# {part}" for line in lines for part in line.splitlines()]
 
 
-def _as_source(function: Callable[..., Any], name: str, value: Any, seen: dict[str, Any]) -> list[str]:
+def _as_source(function: Function, name: str, value: object, seen: dict[str, object]) -> list[str]:
     if isinstance(value, types.ModuleType):
         return [f"import {value.__name__} as {name}"]
     if (literal := _literal(value)) is not None:
@@ -121,7 +126,7 @@ def _as_source(function: Callable[..., Any], name: str, value: Any, seen: dict[s
     )
 
 
-def _literal(value: Any) -> str | None:
+def _literal(value: object) -> str | None:
     """A constant as source; None if it is something else."""
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}({_literal(value.item())})" if value.dtype.kind in "iufb" else None
@@ -138,7 +143,7 @@ def _literal(value: Any) -> str | None:
 class Module:
     """A module with a compiled function `_drive`."""
 
-    def __init__(self, function: Callable[..., Any], head: str, driver: str) -> None:
+    def __init__(self, function: Function, head: str, driver: str) -> None:
         self._function = function
         text, self._line = source_of(function)
         before = "\n".join(["from __future__ import annotations", head, *surroundings(function), "@njit"])
@@ -150,7 +155,7 @@ class Module:
         self._file = f"<megaphone-dataflow>/folds/{self.name}.py"  # there is none: nobody can change it
         self._module = self._make(source)
 
-    def compile(self, signature: tuple[Any, ...]) -> Callable[..., Any]:
+    def compile(self, signature: tuple[Type, ...]) -> Drive:
         """The driver, compiled or taken from disk; FoldError names the line that cannot be compiled."""
         drive = self._module._drive
         if drive.signatures:  # another worker in this process has been here
@@ -235,6 +240,6 @@ def _reason(message: str) -> str:
 
 def _digest(source: str) -> str:
     parts = [source, numba.__version__, np.__version__, sys.version]
-    for module in (kernels, hashing, emitter):
+    for module in (allocation, blocks, hash_kernels, dense_kernels, hashing, emitter):
         parts.append(inspect.getsource(module))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

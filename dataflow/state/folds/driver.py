@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import warnings
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from keyword import iskeyword
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
 from dataflow.columns.schema import stored, widest
 from dataflow.columns.zones import with_zone
+from dataflow.state.arrays import Values, Words
 from dataflow.state.folds.arithmetic import as_compiled
 from dataflow.state.folds.emitter import PlainRows
 from dataflow.state.folds.fold import Fold, FoldError
 from dataflow.state.folds.loop import head, loop
-from dataflow.state.tables import kernels
+from dataflow.state.memory import allocation
+from dataflow.state.tables.table import Table
+from dataflow.state.values import Value
+
+if TYPE_CHECKING:
+    from numba.core.types.abstract import Type
+
+    from dataflow.state.folds.compiling import Drive
 
 _INT64 = np.dtype(np.int64)
 
 
-class Driver:
+class FoldDriver:
     """One fold over one kind of table, with given value columns: what applies a batch.
 
     Compiled when it is made: before any record is accepted.
@@ -33,9 +42,9 @@ class Driver:
         self,
         fold: Fold,
         names: tuple[str, ...] | None,
-        table: Any,
+        table: Table,
         alone: bool,
-        given: dict[str, np.dtype[Any]] | None = None,  # the types of the columns, where the fold need not say them
+        given: dict[str, np.dtype[np.generic]] | None = None,  # the types of the columns, if the fold need not say
     ) -> None:
         self.fold = fold
         self.table = table
@@ -59,7 +68,7 @@ class Driver:
         self._has_times = any(kind.kind in "mM" for kind in fold.output.values())
         self._drive = self._compile() if fold.compiled else None
 
-    def apply(self, time: int, keys: Array, values: list[Array]) -> tuple[Columns | None, Array]:
+    def apply(self, time: int, keys: Words, values: Sequence[Values]) -> tuple[Columns | None, Words]:
         """Applies records; what comes out, and the words of post-dated records: (time, key, values...) each."""
         if self._drive is None:
             with compiled_arithmetic():
@@ -70,14 +79,14 @@ class Driver:
             table.entries, table.words, table.meta, table.ctl, table.homes, table.stride, table.shift, time, keys,
             keys.view(np.int64), *values, *outputs,
         )  # fmt: skip
-        if count == kernels.FULL:
+        if count == allocation.FULL:
             raise table.full()
         if returns:
             out = {name: array[:count] for (name, _), array in zip(self._outputs, outputs, strict=True)}
             return Columns.trusted(self._timed(out) if self._has_times else out, int(count)), later
         return self._from_words(emitted), later
 
-    def _from_words(self, words: Array) -> Columns | None:
+    def _from_words(self, words: Words) -> Columns | None:
         """The rows that were emitted, as columns."""
         width = len(self._outputs)
         if not width or not words.size:
@@ -89,7 +98,7 @@ class Driver:
                 columns[name] = np.ascontiguousarray(table[:, i]).view(widest(kind)).astype(stored(kind), copy=False)
         return Columns.trusted(self._timed(columns) if self._has_times else columns, len(table))
 
-    def _timed(self, columns: dict[str, Array]) -> dict[str, Array]:
+    def _timed(self, columns: dict[str, Values]) -> dict[str, Values]:
         """Counts as the moments and time spans that they are declared to be."""
         for name, kind in self._outputs:
             if kind.kind in "mM":
@@ -98,7 +107,7 @@ class Driver:
 
     # Compiled
 
-    def _compile(self) -> Any:
+    def _compile(self) -> Drive:
         from numba import typeof, types
 
         from dataflow.state.folds.compiling import Module
@@ -111,8 +120,9 @@ class Driver:
         table = self.table
         words = types.uint64[::1]
 
-        def read(kind: Any) -> Any:
-            return typeof(np.empty(0, kind)).copy(readonly=True)  # what Arrow gives cannot be written to
+        def read(kind: np.dtype[np.generic] | type[np.generic]) -> Type:
+            array: Type = typeof(np.empty(0, kind)).copy(readonly=True)  # what Arrow gives cannot be written to
+            return array
 
         signature = [
             typeof(table.entries), words, types.int32[::1, :], types.int64[::1], words, types.int64, types.uint64,
@@ -128,14 +138,14 @@ class Driver:
 
     # Plain
 
-    def _apply_plain(self, time: int, keys: Array, values: list[Array]) -> tuple[Columns | None, Array]:
+    def _apply_plain(self, time: int, keys: Words, values: Sequence[Values]) -> tuple[Columns | None, Words]:
         fold, table = self.fold, self.table
         emit = PlainRows([widest(kind) for _, kind in self._outputs])
         later = PlainRows(list(fold.pending.values()))
         signed = keys.view(np.int64)
         row = np.empty(1, np.int64)
         for i in range(len(keys)):
-            table.ctl[kernels.AT] = i
+            table.ctl[allocation.AT] = i
             if not table.locate(keys[i : i + 1], row, fold.create):
                 continue
             state = PlainState(table.entries, int(row[0]))
@@ -145,7 +155,7 @@ class Driver:
                 "time": np.int64(time), "key": signed[i], "value": value, "state": state, "emit": emit, "later": later,
             }  # fmt: skip
             try:
-                result = fold.function(*(known[name] for name in fold.parameters))
+                result = fold(*(known[name] for name in fold.parameters))
             except (FloatingPointError, RuntimeWarning) as error:  # what compiled code raises
                 raise ZeroDivisionError(*error.args) from error
             if result is not None:
@@ -154,7 +164,7 @@ class Driver:
                 table.forget(keys[i : i + 1])
         return self._from_words(emit.words()), later.words()
 
-    def _plain_value(self, values: list[Any]) -> Any:
+    def _plain_value(self, values: list[Value]) -> Value:
         if self._value is not None:
             return self._value(*values)
         return values[0] if values else None
@@ -180,11 +190,11 @@ def compiled_arithmetic() -> Iterator[None]:
         yield
 
 
-class PlainArray(np.ndarray[Any, np.dtype[Any]]):
+class PlainArray(np.ndarray[tuple[int, ...], np.dtype[np.generic]]):
     """An array in the state, whose elements are those that compiled code would see."""
 
-    def __getitem__(self, index: Any) -> Any:
-        item = super().__getitem__(index)
+    def __getitem__(self, index: Value) -> Value:
+        item: Value = super().__getitem__(index)
         return as_compiled(item) if isinstance(item, np.generic) else item
 
 
@@ -193,18 +203,18 @@ class PlainState:
 
     __slots__ = ("_entries", "_row")
 
-    def __init__(self, entries: Array, row: int) -> None:
+    def __init__(self, entries: NDArray[np.void], row: int) -> None:
         object.__setattr__(self, "_entries", entries)
         object.__setattr__(self, "_row", row)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         try:
             value = self._entries[name][self._row]
         except ValueError:
             raise AttributeError(f"the state has no field {name!r}") from None
         return value.view(PlainArray) if isinstance(value, np.ndarray) else as_compiled(value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Value) -> None:
         if name not in (self._entries.dtype.names or ()):
             raise AttributeError(f"the state has no field {name!r}")
         self._entries[name][self._row] = np.asarray(value).astype(self._entries.dtype[name].base)

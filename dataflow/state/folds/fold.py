@@ -14,18 +14,20 @@ A fold is a plain Python function over scalars and a state record. Its parameter
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from dataflow.columns.schema import Schema, declared, state_dtype, units, wide, zones
 from dataflow.errors import ConstructionError
+from dataflow.state.values import Value
 
+Function: TypeAlias = Callable[..., object]
+"""What a user writes, with any of the parameters above."""
 PARAMETERS = ("time", "key", "value", "state", "emit", "later")
 _PLAIN = ("key", "value", "state")
 
@@ -38,11 +40,11 @@ class FoldError(ConstructionError):
 class Fold:
     """A fold with its types. Made by `fold`."""
 
-    function: Callable[..., Any]
+    function: Function
     state: Schema
-    output: dict[str, np.dtype[Any]]
-    values: dict[str, np.dtype[Any]] | None  # None: every value column is int64
-    pending: dict[str, np.dtype[Any]]
+    output: dict[str, np.dtype[np.generic]]
+    values: dict[str, np.dtype[np.generic]] | None  # None: every value column is int64
+    pending: dict[str, np.dtype[np.generic]]
     forget: str | None
     create: bool
     compiled: bool
@@ -85,11 +87,11 @@ class Fold:
         gives_one = self.returns != "nothing" and not self.optional and self.create
         return gives_one and "time" not in self.parameters and "later" not in self.parameters
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Value) -> Value:
         """The function itself, for tests."""
         return self.function(*args)
 
-    def row_dtype(self, tagged: bool) -> np.dtype[Any]:
+    def row_dtype(self, tagged: bool) -> np.dtype[np.generic]:
         """How a row of its state lies in memory."""
         return state_dtype(self.state, tagged)
 
@@ -115,12 +117,12 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
-) -> Callable[[Callable[..., Any]], Fold]: ...
+) -> Callable[[Function], Fold]: ...
 
 
 @overload
 def fold(
-    function: Callable[..., Any],
+    function: Function,
     *,
     state: Schema,
     output: Schema | None = None,
@@ -133,7 +135,7 @@ def fold(
 
 
 def fold(
-    function: Callable[..., Any] | None = None,
+    function: Function | None = None,
     *,
     state: Schema,
     output: Schema | None = None,
@@ -142,7 +144,7 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
-) -> Any:
+) -> Fold | Callable[[Function], Fold]:
     """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
 
     `values`: the types of value columns that are not int64. Moments and time spans are integers in a fold: nanoseconds,
@@ -152,8 +154,8 @@ def fold(
     keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
     """
     if function is None:
-        return functools.partial(
-            fold,
+        return lambda given: fold(
+            given,
             state=state,
             output=output,
             values=values,
@@ -183,7 +185,7 @@ def fold(
         raise FoldError(f"{function.__name__}: {error}") from None
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+def _parameters(function: Function) -> tuple[str, ...]:
     names = tuple(inspect.signature(function).parameters)
     if all(name in PARAMETERS for name in names):
         return names
@@ -196,7 +198,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     )
 
 
-def _check_fields(function: Callable[..., Any], parameters: tuple[str, ...], state: Schema) -> None:
+def _check_fields(function: Function, parameters: tuple[str, ...], state: Schema) -> None:
     """FoldError if a function uses a field that its state does not have."""
     if "state" not in parameters:
         return
@@ -211,7 +213,7 @@ def _check_fields(function: Callable[..., Any], parameters: tuple[str, ...], sta
             )
 
 
-def _returns(function: Callable[..., Any]) -> tuple[str, bool, set[int]]:
+def _returns(function: Function) -> tuple[str, bool, set[int]]:
     """What a function returns ("rows", "value" or "nothing"), whether it may return None, and how many values."""
     tree = definition(function)
     finds = _Returns()
@@ -264,7 +266,7 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def definition(function: Callable[..., Any]) -> ast.FunctionDef:
+def definition(function: Function) -> ast.FunctionDef:
     """The syntax tree of a function; FoldError if there is no source to read."""
     try:
         source = textwrap.dedent(inspect.getsource(function))

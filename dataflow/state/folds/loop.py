@@ -12,13 +12,20 @@ _HEAD = """
 from collections import namedtuple as _df_namedtuple
 import numpy as np
 from numba import njit
-from dataflow.state.folds.emitter import Rows as _df_Rows, certain as _df_certain
-from dataflow.state.tables.kernels import (
-    AHEAD as _df_AHEAD, AT as _df_AT, BLOCK as _df_BLOCK, DEEP as _df_DEEP, FIRST as _df_FIRST, FULL as _df_FULL,
-    HOME as _df_HOME, NEAR as _df_NEAR, RECORDS as _df_RECORDS, TOP as _df_TOP, TURN as _df_TURN,
-    count_dense as _df_count_dense, fetch_hashed as _df_fetch_hashed, fetch_row as _df_fetch_row, find as _df_find,
-    find_block as _df_find_block, find_or_insert as _df_find_or_insert, has_bit as _df_has_bit,
-    home_of as _df_home_of, make_block as _df_make_block, remove as _df_remove, weight_of as _df_weight_of,
+from dataflow.state.folds.emitter import EmittedRows as _df_Rows, certain as _df_certain
+from dataflow.state.memory.allocation import (
+    AT as _df_AT, DEEP as _df_DEEP, FIRST as _df_FIRST, FULL as _df_FULL, HOME as _df_HOME, RECORDS as _df_RECORDS,
+    TURN as _df_TURN,
+)
+from dataflow.state.tables.blocks import (
+    AHEAD as _df_AHEAD, BLOCK as _df_BLOCK, NEAR as _df_NEAR, fetch_row as _df_fetch_row, weight_of as _df_weight_of,
+)
+from dataflow.state.tables.dense_kernels import (
+    count_dense as _df_count_dense, has_bit as _df_has_bit, home_of as _df_home_of,
+)
+from dataflow.state.tables.hash_kernels import (
+    TOP as _df_TOP, fetch_hashed as _df_fetch_hashed, find as _df_find, find_block as _df_find_block,
+    find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
 )
 """
 _FIRST_ROWS = 1024  # words that emitters begin with

@@ -1,4 +1,4 @@
-"""Memory is touched before it is needed, by a thread of its own.
+"""Prefaulting: a thread touches memory before it is needed.
 
 Where the system must first get a page from its host, writing to it for the first time takes milliseconds (measured
 here: 4.7 ms for each 2 MiB, ten to twenty times as long as clearing it). A table that grows, or a bin that arrives,
@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.types.abstract import Type
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from dataflow.columns.batch import Array
+from dataflow.compiled.intrinsics import Definition
 from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Int, Ints, Words
 
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
 LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
@@ -32,11 +37,13 @@ _NICE = 5  # who computes goes first
 STOP, READY = 0, 1  # entries of the thread's own array: whether to end, and how many bytes are ready or given out
 
 
-def _write_zero(typingctx: Any, address: Any) -> Any:
+def _write_zero(typingctx: object, address: Type) -> Definition:
     """Writes zero to the word at an address if there is zero, atomically: its page is there afterwards, its contents
     are the same. (To add zero would do as well, but the compiler sees that nothing changes and leaves it out.)"""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
         zero = ir.Constant(ir.IntType(64), 0)
         builder.cmpxchg(pointer, zero, zero, "monotonic", "monotonic")
@@ -45,26 +52,30 @@ def _write_zero(typingctx: Any, address: Any) -> Any:
     return types.void(types.int64), generate
 
 
-_touch: Any = intrinsic(_write_zero)  # called in compiled code, without the first parameter
+_touch = cast(Callable[[Int], None], intrinsic(_write_zero))  # as compiled code calls it
 
 
-def _load(typingctx: Any, array: Any, index: Any) -> Any:
+def _load(typingctx: object, array: Type, index: Type) -> Definition:
     """An entry of an array that another thread writes to, read again each time."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         return builder.load_atomic(builder.gep(data, [args[1]]), "monotonic", 8)
 
     return types.int64(array, types.int64), generate
 
 
-_read: Any = intrinsic(_load)
+_read = cast(Callable[[Ints, Int], Int], intrinsic(_load))
 
 
-def _usleep(typingctx: Any, microseconds: Any) -> Any:
+def _usleep(typingctx: object, microseconds: Type) -> Definition:
     """The system's own: by name, so that compiled code can be kept on disk."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
         kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
         function = cgutils.get_or_insert_function(builder.module, kind, "usleep")
         builder.call(function, [builder.trunc(args[0], ir.IntType(32))])
@@ -73,11 +84,13 @@ def _usleep(typingctx: Any, microseconds: Any) -> Any:
     return types.void(types.int64), generate
 
 
-_sleep: Any = intrinsic(_usleep)
+_sleep = cast(Callable[[Int], None], intrinsic(_usleep))
 
 
 @kernel("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean)", nogil=True)
-def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: Any, own: Any, once: Any) -> None:
+def keep_ahead(
+    base: Int, given: Ints, unit: Int, size: Int, least: Int, most: Int, own: Ints, once: bool
+) -> None:
     """Keeps pages ready beyond the `given[0]` units that are given out, until it is told to stop; or does so `once`."""
     while _read(own, STOP) == 0:
         out = _read(given, 0) * unit
@@ -92,22 +105,22 @@ def keep_ahead(base: Any, given: Any, unit: Any, size: Any, least: Any, most: An
             _sleep(_REST)
 
 
-def touch(words: Array, given: Array, unit: int, until: int) -> None:
+def touch(words: Words, given: Ints, unit: int, until: int) -> None:
     """Touches the bytes from those that are given out to `until`, now."""
     keep_ahead(words.ctypes.data, given, unit, until, until, until, np.zeros(2, np.int64), True)
 
 
-def start(words: Array, given: Array, unit: int, size: int, ready: int = 0) -> Array:
+def start(words: Words, given: Ints, unit: int, size: int, ready: int = 0) -> Ints:
     """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out and the
     first `ready` bytes were touched before; what to write to in order to stop it.
 
     The thread holds the array: memory that it may be touching is not unmapped before it has stopped.
     """
-    own: Array = np.array([0, ready // _STEP * _STEP], np.int64)
+    own: Ints = np.array([0, ready // _STEP * _STEP], np.int64)
 
     def body() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         keep_ahead(words.ctypes.data, given, unit, size, LEAST, MOST, own, False)
 
-    threading.Thread(target=body, name="memory ahead", daemon=True).start()
+    threading.Thread(target=body, name="prefault", daemon=True).start()
     return own

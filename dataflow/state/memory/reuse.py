@@ -1,10 +1,11 @@
-"""Places in an array of segments that no bin has any more, with their memory: kept for a while, for bins that arrive.
+"""Reuse: what bins leave behind in an array of segments is kept for a while, with its memory, for bins that arrive.
 
-Where a bin arrives, memory that was never touched is as slow as `ahead` says, and so is memory that was given back: the
-system may have handed it to its host meanwhile. So what bins leave behind is kept for `SECONDS`, as allocators do, but
-no more than `MOST` of it: on a host where all workers run together the same state would otherwise be there twice. Then
-it is let go, place by place, by a thread that lives as long as there is anything to let go. When nothing is kept, and
-nothing has left for as long, the array is asked to see whether it is empty altogether.
+A bin that arrives needs memory. Memory that was never touched is slow (`prefault` says how slow), and so is memory that
+was given back, since the system may have handed it to its host meanwhile. So what bins leave behind is kept for
+`SECONDS`, as allocators do, but no more than `MOST` of it: on a host where all workers run together the same state
+would otherwise be there twice. Then a thread lets the places go, one by one; it lives as long as there is anything
+to let go. When nothing is kept, and no bin has left for as long, the thread asks the array whether it is empty
+altogether.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAP = 0.25  # seconds after which the thread looks whether anybody is left
 _BREATH = 0.001  # seconds between two places that are let go: the worker goes on in between
 
 
-class Place(NamedTuple):
+class FreePlace(NamedTuple):
     """Where a segment was. `bin`: the only one that may have this place."""
 
     first: int
@@ -30,20 +31,20 @@ class Place(NamedTuple):
     bin: int | None
 
 
-class Warm:
+class FreePlaces:
     """The places of one array, of which two methods are called, with the lock, by the thread or by `clear`: `let_go`
     with a place that nobody will take, and `settle` when nothing has left for a while and nothing is kept.
 
     `lock`: whoever takes a place, from here or elsewhere, must hold it until the array knows whose it is.
     """
 
-    def __init__(self, let_go: Callable[[Place], None], settle: Callable[[], None]) -> None:
+    def __init__(self, let_go: Callable[[FreePlace], None], settle: Callable[[], None]) -> None:
         self._let_go, self._settle = weakref.WeakMethod(let_go), weakref.WeakMethod(settle)
         self.lock = threading.RLock()
         self._left = 0.0  # when something left last
-        self._since: dict[Place, float] = {}  # in the order in which they came
-        self._free: dict[int, dict[Place, None]] = {}  # by room, in that order, those that any bin may have
-        self._own: dict[int, Place] = {}  # by bin, those that are its own
+        self._since: dict[FreePlace, float] = {}  # in the order in which they came
+        self._free: dict[int, dict[FreePlace, None]] = {}  # by room, in that order, those that any bin may have
+        self._own: dict[int, FreePlace] = {}  # by bin, those that are its own
         self._size = 0  # invariant: the sum of all sizes, at most MOST
         self._thread: threading.Thread | None = None  # invariant: there is one while anything is kept
 
@@ -56,7 +57,7 @@ class Warm:
                 self._thread = threading.Thread(target=_watch, args=(here,), name="memory kept", daemon=True)
                 self._thread.start()
 
-    def keep(self, place: Place) -> bool:
+    def keep(self, place: FreePlace) -> bool:
         """Keeps a place; whether there is room for it."""
         with self.lock:
             if place in self._since:  # a bin was made anew at its home, and has left it again
@@ -90,7 +91,7 @@ class Warm:
         with self.lock:
             self._ask()
 
-    def _remove(self, place: Place) -> None:
+    def _remove(self, place: FreePlace) -> None:
         del self._since[place]
         self._size -= place.size
         if place.bin is None:
@@ -125,7 +126,7 @@ class Warm:
             return over
 
 
-def _watch(kept: weakref.ref[Warm]) -> None:
+def _watch(kept: weakref.ref[FreePlaces]) -> None:
     """The thread. It keeps nobody alive: an array that is gone needs it no more."""
     while (warm := kept()) is not None and not warm._is_over(time.monotonic()):
         went = warm._let_one_go(time.monotonic())

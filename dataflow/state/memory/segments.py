@@ -2,7 +2,7 @@
 
 The array is a reservation of addresses, not of memory: the system gives a page when it is first written to, so the
 array never moves or grows, segments start empty, and 2^20 bins cost nothing until there is something in them. Large
-segments whose bins have left keep their memory for a while (see `warm`), and then return it to the system.
+segments whose bins have left keep their memory for a while (see `reuse`), and then return it to the system.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import mmap
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
-from dataflow.columns.batch import Array
-from dataflow.state.memory import prefault as ahead
-from dataflow.state.memory.reuse import Place, Warm
-from dataflow.state.tables import kernels
+from dataflow.state.arrays import Bins, Ctl, Flags, Ints, Meta, Words
+from dataflow.state.memory import allocation, prefault
+from dataflow.state.memory.reuse import FreePlace, FreePlaces
 
 RESERVED = 1 << 38  # bytes of addresses per array: 256 GiB of them are free, and memory is spent only when touched
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
@@ -76,44 +75,44 @@ class Part:
         """How many bins there are, here and elsewhere."""
         return self.segments.bins
 
-    def has(self, bins: Array) -> Array:
+    def has(self, bins: Bins) -> Flags:
         """Whether there is anything of each of these bins, be it an empty segment."""
         return self.segments.has(bins)
 
-    def sizes_of(self, first: int, end: int) -> Array:
+    def sizes_of(self, first: int, end: int) -> Ints:
         """How many bytes of each bin, from one number up to another, would travel."""
         return self.segments.sizes_of(first, end)
 
-    def stay_ahead(self) -> None:
+    def prefault_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
-        self.segments.stay_ahead()
+        self.segments.prefault_ahead()
 
-    def make_ready(self, size: int) -> None:
+    def prefault(self, size: int) -> None:
         """Touches so many bytes of memory before they are needed."""
-        self.segments.make_ready(size)
+        self.segments.prefault(size)
 
-    def describe(self) -> Array:
+    def describe(self) -> Words:
         """What must be known of the rows, besides themselves, where a bin arrives: words."""
         return np.empty(0, np.uint64)
 
-    def heed(self, description: Array) -> None:
+    def heed(self, description: Words) -> None:
         """A bin arrives, with its description."""
 
-    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
         """Takes a bin out, in pieces of at most `limit` words."""
         yield from self.copy(bin, limit)
         self.segments.clear(bin)
 
-    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
         """The same pieces of a bin that stays. They are views: good until the bin changes."""
         segments = self.segments
         rows = segments.contents(bin)
-        room, used, extra = segments.meta[bin, kernels.ROOM :].tolist()
+        room, used, extra = segments.meta[bin, allocation.ROOM :].tolist()
         extra = extra if segments.packed else 0  # a count of what was applied here, which stays here
         for offset in range(0, len(rows), limit):
             yield (room, used, extra, offset), rows[offset : offset + limit]
 
-    def come(self, bin: int, head: Head, words: Array) -> bool:
+    def come(self, bin: int, head: Head, words: Words) -> bool:
         """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""
         segments = self.segments
         room, used, extra, offset = head
@@ -124,7 +123,7 @@ class Part:
             segments.make(bin, room, used)
             segments.missing[bin] = length
             if segments.packed:
-                segments.meta[bin, kernels.RECORDS] = extra  # else it counts what is applied here
+                segments.meta[bin, allocation.RECORDS] = extra  # else it counts what is applied here
         segments.contents(bin)[offset : offset + len(words)] = words
         segments.missing[bin] -= len(words)
         if segments.missing[bin]:
@@ -140,7 +139,7 @@ class Part:
 
 
 class Segments:
-    """Rows of `stride` words for each of `bins` bins, in one array. See `kernels` for the layout.
+    """Rows of `stride` words for each of `bins` bins, in one array. See `allocation` for the layout.
 
     `packed`: the rows that are used are the first ones of a segment, and only they need to travel.
     """
@@ -150,82 +149,82 @@ class Segments:
         self.stride = stride
         self.packed = packed
         self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
-        self._counts: Array | None = None  # scratch of `reserve`
+        self._counts: Ints | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
-        self.words: Array = np.frombuffer(self._mapped, np.uint64)
+        self.words: Words = np.frombuffer(self._mapped, np.uint64)
         # Read at random, like the rows: large pages here, too. Each of the four numbers lies in a stretch of its own,
         # 4 bytes a bin, since loops need two or three of them: with 2^20 bins a cache should hold what they read.
-        self._about = reserve(bins * kernels.META * 4)
-        self.meta: Array = np.frombuffer(self._about, np.int32).reshape(bins, kernels.META, order="F")
-        self.ctl: Array = np.zeros(kernels.CTL, np.int64)
-        self.ctl[kernels.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
+        self._about = reserve(bins * allocation.META * 4)
+        self.meta: Meta = np.frombuffer(self._about, np.int32).reshape(bins, allocation.META, order="F")
+        self.ctl: Ctl = np.zeros(allocation.CTL, np.int64)
+        self.ctl[allocation.LIMIT] = min(len(self.words) // stride, _MOST_ROWS)
         self._touched = False  # whether a thread touches memory ahead
         self._ready = 0  # bytes that were touched before such a thread began
         self.deep = 0  # 2^deep bins share a segment
         self._homes = 0  # the first so many rows are homes: places that belong to one bin each
         self._kept: dict[int, int] = {}  # of bins that have left their homes, if these are small: where they are
-        self._warm = Warm(self._let_go, self._settle)  # what bins left behind, if it is large
+        self._free_places = FreePlaces(self._let_go, self._settle)  # what bins left behind, if it is large
         self._cold: dict[int, list[int]] = {}  # by room, very large places that no bin has, without memory
 
-    def contents(self, bin: int) -> Array:
+    def contents(self, bin: int) -> Words:
         """The words of a bin's segment that mean something, as they lie."""
         first, room, used, _ = self.meta[bin].tolist()
         return self.words[first * self.stride : (first + (used if self.packed else room)) * self.stride]
 
-    def reserve(self, bins: Array) -> None:
+    def reserve(self, bins: Ints) -> None:
         """Makes room for one more row per entry of `bins` (where packed)."""
         if self._counts is None:
             self._counts = np.zeros(self.bins, np.int64)
-        if kernels.reserve_rows(self.words, self.meta, self.ctl, self.stride, bins, self._counts) < 0:
+        if allocation.reserve_rows(self.words, self.meta, self.ctl, self.stride, bins, self._counts) < 0:
             raise self.full()
 
-    def stay_ahead(self) -> None:
+    def prefault_ahead(self) -> None:
         """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
         unit = self.stride * 8
-        given = int(self.ctl[kernels.GIVEN])  # with homes: where these are much, what arrives will be, too
-        if self._touched or given * unit < ahead.ENOUGH or sys.platform != "linux":
+        given = int(self.ctl[allocation.GIVEN])  # with homes: where these are much, what arrives will be, too
+        if self._touched or given * unit < prefault.ENOUGH or sys.platform != "linux":
             return
         self._touched = True
-        size = int(self.ctl[kernels.LIMIT]) * unit
-        own = ahead.start(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, size, self._ready)
-        weakref.finalize(self, own.__setitem__, ahead.STOP, 1)
+        size = int(self.ctl[allocation.LIMIT]) * unit
+        own = prefault.start(self.words, self.ctl[allocation.GIVEN : allocation.GIVEN + 1], unit, size, self._ready)
+        weakref.finalize(self, own.__setitem__, prefault.STOP, 1)
 
-    def make_ready(self, size: int) -> None:
+    def prefault(self, size: int) -> None:
         """Touches so many bytes beyond what is given out now, and not while records wait for them: for a run that is
         measured, or one whose state will grow to a known size."""
         unit = self.stride * 8
-        until = min(int(self.ctl[kernels.GIVEN]) * unit + size, int(self.ctl[kernels.LIMIT]) * unit)
+        until = min(int(self.ctl[allocation.GIVEN]) * unit + size, int(self.ctl[allocation.LIMIT]) * unit)
         if sys.platform == "linux":
-            ahead.touch(self.words, self.ctl[kernels.GIVEN : kernels.GIVEN + 1], unit, until)
+            prefault.touch(self.words, self.ctl[allocation.GIVEN : allocation.GIVEN + 1], unit, until)
             self._ready = until
 
     def share(self, deep: int) -> None:
         """Before anything is given out: 2^deep bins are to share each segment."""
         self.deep = deep
-        self.ctl[kernels.DEEP] = deep
+        self.ctl[allocation.DEEP] = deep
 
     def reserve_homes(self, rows: int) -> bool:
         """Before anything is given out: the first so many rows are homes, which the caller gives to bins itself. False
         if these would be too large a part of all."""
-        if rows > int(self.ctl[kernels.LIMIT]) // 2:
+        if rows > int(self.ctl[allocation.LIMIT]) // 2:
             return False
         self._homes = rows
-        self.ctl[kernels.GIVEN] = rows
+        self.ctl[allocation.GIVEN] = rows
         return True
 
     def is_at_home(self, bin: int) -> bool:
         """Whether a bin lies at its home, rather than at a place that was free."""
-        return bool(self.meta[bin, kernels.ROOM]) and int(self.meta[bin, kernels.FIRST]) < self._homes
+        return bool(self.meta[bin, allocation.ROOM]) and int(self.meta[bin, allocation.FIRST]) < self._homes
 
     def clear(self, bin: int) -> None:
         """Gives the segment of a bin back; its home is kept for it, and has zeros. Not if its pages went back to the
         system: when the bin returns others will have been touched ahead."""
         first, room = self.meta[bin, :2].tolist()
-        self.meta[bin, : kernels.RECORDS] = 0
+        self.meta[bin, : allocation.RECORDS] = 0
         home, size = first < self._homes, room * self.stride * 8
         if size >= _LARGE:
-            place = Place(first, room, size, bin if home else None)
-            if not self._warm.keep(place):
+            place = FreePlace(first, room, size, bin if home else None)
+            if not self._free_places.keep(place):
                 self._let_go(place)
             elif home:
                 self.words[first * self.stride : (first + room) * self.stride] = 0
@@ -233,41 +232,41 @@ class Segments:
             self.words[first * self.stride : (first + room) * self.stride] = 0
             self._kept[bin] = first
         elif room:
-            kernels.release_rows(self.words, self.ctl, self.stride, first, room)
+            allocation.release_rows(self.words, self.ctl, self.stride, first, room)
         if self.packed:
-            self.meta[bin, kernels.RECORDS] = 0
+            self.meta[bin, allocation.RECORDS] = 0
         self.watch()
 
     def watch(self) -> None:
         """A bin has left. If all have, memory returns to the system in a while, also what their segments outgrew."""
-        if int(self.ctl[kernels.GIVEN]) * self.stride * 8 >= _MUCH:
-            self._warm.watch()
+        if int(self.ctl[allocation.GIVEN]) * self.stride * 8 >= _MUCH:
+            self._free_places.watch()
 
     def make(self, bin: int, room: int, used: int) -> None:
         """Makes a segment for a bin that has none, for the caller to fill."""
-        if self.meta[bin, kernels.ROOM]:
+        if self.meta[bin, allocation.ROOM]:
             raise AssertionError(f"bin {bin} is here already")
-        if kernels.room_for(room) != room:
+        if allocation.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
-        with self._warm.lock:
-            first = self._kept.pop(bin) if bin in self._kept else self._warm.take(room, bin)
+        with self._free_places.lock:
+            first = self._kept.pop(bin) if bin in self._kept else self._free_places.take(room, bin)
             if first is None and (cold := self._cold.get(room)):
                 first = cold.pop()
             if first is None:
-                first = int(kernels.allocate_rows(self.words, self.ctl, self.stride, room, False))
+                first = int(allocation.allocate_rows(self.words, self.ctl, self.stride, room, False))
                 if first < 0:
                     raise self.full()
-            self.meta[bin, : kernels.RECORDS] = (first, room, used)
+            self.meta[bin, : allocation.RECORDS] = (first, room, used)
 
     def full(self) -> OutOfMemory:
         """What to raise when kernels say FULL."""
-        return OutOfMemory(f"a table has outgrown its {int(self.ctl[kernels.LIMIT])} rows: use more workers")
+        return OutOfMemory(f"a table has outgrown its {int(self.ctl[allocation.LIMIT])} rows: use more workers")
 
     def let_go(self) -> None:
         """Returns all memory to the system now that was kept for bins that arrive."""
-        self._warm.clear()
+        self._free_places.clear()
 
-    def _let_go(self, place: Place) -> None:
+    def _let_go(self, place: FreePlace) -> None:
         """Returns the pages that lie wholly within a large place to the system; they read as zeros from then on."""
         if place.bin is not None and self.is_at_home(place.bin):
             return  # somebody made the bin anew where it was: nobody should, but its state is not for us to lose
@@ -278,7 +277,7 @@ class Segments:
             self.words[low // 8 : start // 8] = 0
             self.words[end // 8 : (low + place.size) // 8] = 0
         elif place.size < _HUGE:
-            kernels.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
+            allocation.release_rows(self.words, self.ctl, self.stride, place.first, place.room)  # holds Python's lock
         else:
             self._cold.setdefault(place.room, []).append(place.first)
 
@@ -286,29 +285,29 @@ class Segments:
         """Nothing has left for a while, and nothing is kept: if no bin is here either, no memory need be."""
         if sys.platform != "linux":
             return
-        if kernels.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
+        if allocation.take_all_back(self.words, self.meta, self.ctl, self.stride, self._homes, mmap.PAGESIZE):
             self._cold.clear()
 
-    def has(self, bins: Array) -> Array:
+    def has(self, bins: Bins) -> Flags:
         """Whether there is anything of each of these bins, be it an empty segment."""
-        found: Array = self.meta[bins, kernels.USED if self.deep else kernels.ROOM] != 0
+        found: Flags = self.meta[bins, allocation.USED if self.deep else allocation.ROOM] != 0
         return found
 
     @property
-    def sizes(self) -> Array:
+    def sizes(self) -> Ints:
         """How many bytes of each bin would travel."""
         return self.sizes_of(0, self.bins)
 
-    def sizes_of(self, first: int, end: int) -> Array:
+    def sizes_of(self, first: int, end: int) -> Ints:
         """The same of the bins from one number up to another."""
-        rows = self.meta[first:end, kernels.USED if self.packed or self.deep else kernels.ROOM].astype(np.int64)
-        sizes: Array = rows * (self.stride * 8)
+        rows = self.meta[first:end, allocation.USED if self.packed or self.deep else allocation.ROOM].astype(np.int64)
+        sizes: Ints = rows * (self.stride * 8)
         return sizes
 
     def __sizeof__(self) -> int:
-        at_home = self.meta[:, kernels.FIRST] < self._homes
-        used = int(self.meta[at_home, kernels.ROOM].sum())
-        return (int(self.ctl[kernels.GIVEN]) - self._homes + used) * self.stride * 8
+        at_home = self.meta[:, allocation.FIRST] < self._homes
+        used = int(self.meta[at_home, allocation.ROOM].sum())
+        return (int(self.ctl[allocation.GIVEN]) - self._homes + used) * self.stride * 8
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("segments do not leave their process; bins do")

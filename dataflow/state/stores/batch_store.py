@@ -13,7 +13,7 @@ that has the records that are due and takes new ones. It works with arrays, or c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,12 +23,18 @@ from dataflow.columns.hashing import as_words
 from dataflow.columns.instants import counts
 from dataflow.columns.schema import Schema, wide
 from dataflow.errors import ConstructionError
+from dataflow.state.arrays import Ints
 from dataflow.state.stores.with_pending import WithPending
 from dataflow.state.tables.pending import Pending
 from dataflow.state.tables.table import Dense, Table, make_table
+from dataflow.state.values import Value
 from dataflow.time.durations import is_moment, moment
 
 _INT64 = np.dtype(np.int64)
+
+
+BatchFold: TypeAlias = Callable[..., Value]
+"""(time, a batch for each input, table, notificator): columns that come out, or None."""
 
 
 class BatchNotificator:
@@ -41,7 +47,7 @@ class BatchNotificator:
         self.now = 0
         self.due = Columns({})
 
-    def notify_at(self, time: Any, keys: Any, **values: Any) -> None:
+    def notify_at(self, time: Value, keys: Value, **values: Value) -> None:
         """Presents a record for each key at a later time, which may differ from one to the other."""
         kinds = self._pending.kinds
         if set(values) != set(kinds):
@@ -61,7 +67,7 @@ class BatchNotificator:
         self._table.mark(words)
         self._pending.add(rows.reshape(-1), self._table.bins_of(words))
 
-    def _times(self, time: Any) -> Array:
+    def _times(self, time: Value) -> Ints:
         """Integers, or moments, which are times in the unit that the dataflow's count."""
         given = np.atleast_1d(np.asarray(time))
         if is_moment(time):
@@ -82,7 +88,7 @@ class BatchStore(WithPending):
         self,
         name: str,
         by: Sequence[str],
-        fold: Callable[..., Any],
+        fold: BatchFold,
         state: Schema | None,
         pending: Schema | None,
         bins: int,
@@ -104,7 +110,7 @@ class BatchStore(WithPending):
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
-        self.stay_ahead()
+        self.prefault_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
         keys, values = self.pending.due(time)
         self.table.mark(keys)

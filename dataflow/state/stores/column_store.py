@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
 from dataflow.columns.pact import require_columns
+from dataflow.state.arrays import Bins, Flags, Ints, Meta
 from dataflow.state.memory.segments import Head, Part
 from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.tables.one_key import KeyPart
 from dataflow.state.tables.table import Table
+from dataflow.state.values import Record, State
 from dataflow.time.order import Time
 
 
@@ -42,14 +43,14 @@ class ColumnStore(Store[Columns]):
         return self.table.bins
 
     @property
-    def records(self) -> NDArray[Any]:  # type: ignore[override]
+    def records(self) -> Meta:  # type: ignore[override]
         """Records applied so far, by bin. They come round at 32 bits."""
         return self.table.records
 
-    def stay_ahead(self) -> None:
+    def prefault_ahead(self) -> None:
         """Has memory touched before it is needed. For each run."""
         for part in self.parts:
-            part.stay_ahead()
+            part.prefault_ahead()
 
     # Bins
 
@@ -80,8 +81,8 @@ class ColumnStore(Store[Columns]):
     def occupied(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.sizes(0, self.bins))
 
-    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = np.logical_or.reduce([part.has(bins) for part in self.parts])
+    def has(self, bins: Bins) -> Flags:
+        found: Flags = np.logical_or.reduce([part.has(bins) for part in self.parts])
         return found
 
     @property
@@ -94,29 +95,29 @@ class ColumnStore(Store[Columns]):
             sizes = sizes + part.sizes_of(first, end)
         return sizes
 
-    def make_ready(self, size: int) -> None:
+    def prefault(self, size: int) -> None:
         for part in self.parts:
-            part.make_ready(size)
+            part.prefault(size)
 
     def view(self, bin: int) -> BinView:
         keys, rows = self.table.scan_bin(bin)
         return BinView(bin, int(self.sizes(bin, bin + 1)[0]), self._entries(keys, rows), self.pending_of(bin))
 
-    def view_apart(self) -> dict[Key, Any]:
+    def view_apart(self) -> dict[Key, State]:
         return {}  # keys that live apart have a store of their own: see megaphone.keys.pinning, `view_all`
 
-    def view_all(self) -> dict[Key, Any]:
+    def view_all(self) -> dict[Key, State]:
         """By key, a copy of its state. O(state)."""
         return self._entries(*self.table.scan())
 
-    def _entries(self, keys: Words, rows: Array) -> dict[Key, Any]:
+    def _entries(self, keys: Words, rows: Ints) -> dict[Key, State]:
         return {int(keys[i].view(np.int64)): self.entry(keys[i : i + 1], row) for i, row in enumerate(rows.tolist())}
 
-    def entry(self, key: Words, row: int) -> dict[str, Any]:
+    def entry(self, key: Words, row: int) -> dict[str, object]:
         """The state of a key, by field."""
         return {field: self.table[field][row].tolist() for field in self.table.fields}
 
-    def pending_of(self, bin: int) -> list[tuple[Time, Any]]:
+    def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         """The post-dated records of a bin, in the order of times."""
         return []
 
@@ -169,7 +170,7 @@ class ColumnStore(Store[Columns]):
         """Puts rows of a part of a key in; a part that was cut comes piece by piece, in any order."""
 
 
-def _pieces(bin: int, number: int, part: Part, pieces: Iterator[tuple[Head, Array]]) -> Iterator[Piece]:
+def _pieces(bin: int, number: int, part: Part, pieces: Iterator[tuple[Head, Words]]) -> Iterator[Piece]:
     """Only the first piece of a part has its description."""
     description = part.describe()
     for (room, used, extra, offset), words in pieces:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
 from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
 from dataflow.errors import ConstructionError
-from dataflow.state.folds.driver import Driver
+from dataflow.state.arrays import Bins, Values, Words
+from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import Fold, FoldError
+from dataflow.state.memory import allocation
 from dataflow.state.stores.with_pending import WithPending
-from dataflow.state.tables import kernels
 from dataflow.state.tables.pending import Pending
 from dataflow.state.tables.table import Dense, DenseTable, make_table
 
@@ -67,10 +68,10 @@ class FoldStore(WithPending):
         pending = next((fold.pending for fold in folds if "later" in fold.parameters), {})
         posts = any("later" in fold.parameters for fold in folds)
         self.pending = Pending(bins, pending) if posts else None
-        self._drivers = [Driver(side.fold, side.names or None, self.table, side.alone) for side in sides]
-        self._due: Driver | None = None
+        self._drivers = [FoldDriver(side.fold, side.names or None, self.table, side.alone) for side in sides]
+        self._due: FoldDriver | None = None
         if due is not None and posts:
-            self._due = Driver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+            self._due = FoldDriver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
         self._signs = KeySigns()
         self.output = tuple(folds[0].output)
         self.counts_once = counts_once
@@ -86,7 +87,7 @@ class FoldStore(WithPending):
 
     def receive(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Applies the batches of a time, those of each input in turn."""
-        self.stay_ahead()
+        self.prefault_ahead()
         return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
 
     def can_take_together(self, batches: Sequence[Sequence[Columns]]) -> bool:
@@ -96,7 +97,7 @@ class FoldStore(WithPending):
         """They are made ready for it together, which costs about as much for the few records of one time."""
         lengths = [sum(map(len, parts)) for parts in batches]
         batch = Columns.concat([batch for parts in batches for batch in parts])
-        self.stay_ahead()
+        self.prefault_ahead()
         order = self.sides[0].order
         if order:
             numbers = np.repeat(np.arange(len(times)), lengths)
@@ -107,7 +108,7 @@ class FoldStore(WithPending):
         """Applies what was post-dated to times up to one, in their order, or to the first of them if that is much: what
         comes out at each."""
         assert self.pending is not None and self._due is not None
-        self.stay_ahead()
+        self.prefault_ahead()
         dates, keys, values = self.pending.due_first(until)
         ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
         times: list[int] = dates[ends - 1].tolist()
@@ -115,7 +116,7 @@ class FoldStore(WithPending):
             return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
 
     def _run_parts(
-        self, driver: Driver, times: Sequence[int], ends: Array, keys: Array, values: list[Array]
+        self, driver: FoldDriver, times: Sequence[int], ends: Bins, keys: Words, values: Sequence[Values]
     ) -> list[list[Columns]]:
         bounds = [0, *ends.tolist()]
         parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
@@ -136,7 +137,7 @@ class FoldStore(WithPending):
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
         return self._run(self._drivers[port], time, *self._columns(port, batch))
 
-    def _columns(self, port: int, batch: Columns) -> tuple[Array, list[Array]]:
+    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values]]:
         """The keys of a batch and its values, as the fold's driver wants them."""
         side, driver = self.sides[port], self._drivers[port]
         values = [
@@ -156,7 +157,7 @@ class FoldStore(WithPending):
             return self._run(self._due, time, keys, values)
 
     @contextmanager
-    def _counted_before(self, keys: Array) -> Iterator[None]:
+    def _counted_before(self, keys: Words) -> Iterator[None]:
         """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
         if not self.counts_once:
             yield
@@ -168,10 +169,10 @@ class FoldStore(WithPending):
 
     def _run(
         self,
-        driver: Driver,
+        driver: FoldDriver,
         time: int,
-        keys: Array,
-        values: list[Array],
+        keys: Words,
+        values: Sequence[Values],
         time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
     ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
@@ -180,7 +181,7 @@ class FoldStore(WithPending):
         try:
             out, later = driver.apply(time, keys, values)
         except Exception as error:
-            at = int(self.table.ctl[kernels.AT])
+            at = int(self.table.ctl[allocation.AT])
             if at < len(keys):
                 bin = int(self.table.bins_of(keys[at : at + 1])[0])
                 when = time if time_of is None else time_of(at)
@@ -190,7 +191,7 @@ class FoldStore(WithPending):
             self._postpone(driver, time, later)
         return [out] if out is not None and len(out) else []
 
-    def _postpone(self, driver: Driver, time: int, rows: Array) -> None:
+    def _postpone(self, driver: FoldDriver, time: int, rows: Words) -> None:
         assert self.pending is not None
         table = rows.reshape(-1, self.pending.stride)
         first = int(table[:, 0].view(np.int64).min())

@@ -7,16 +7,17 @@ as an identity does: then a left record that has met its partner is forgotten, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Array, Column, Columns
 from dataflow.columns.conversions import KeySigns
 from dataflow.columns.hashing import as_words
 from dataflow.columns.zones import checked_zone, plain, with_zone, zone_of
 from dataflow.comm.codec import dtype_name, safe_dtype
 from dataflow.errors import ConstructionError
+from dataflow.state.arrays import Ints, Words
 from dataflow.state.memory.segments import Part, Segments
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.tables import chains as joins
@@ -31,7 +32,7 @@ _NAME = 64  # bytes for the name of a column's type: a zone has at most 48
 class Kind(NamedTuple):
     """What a column holds: numbers of a type, and moments in a time zone."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     zone: str | None
 
     def __str__(self) -> str:
@@ -56,11 +57,11 @@ class Pool(Part):
         self.segments = Segments(bins, 1 + len(self.columns), packed=True)
         self.kinds: list[Kind] | None = None  # of the columns, from the first batch or the first bin on
 
-    def describe(self) -> Array:
+    def describe(self) -> Words:
         """The types of the columns, eight words each: where a bin arrives, no batch may have told them."""
         return np.frombuffer(b"".join(kind.encode() for kind in self.kinds or ()), np.uint64)
 
-    def heed(self, description: Array) -> None:
+    def heed(self, description: Words) -> None:
         """Types that came with a bin."""
         names = description.tobytes()
         kinds = [Kind.decode(names[i : i + _NAME]) for i in range(0, len(names), _NAME)]
@@ -100,7 +101,7 @@ class JoinStore(ColumnStore):
         """The heads of chains by key, and the rows of each side."""
         return [self.table, *self._pools]
 
-    def key_parts(self, key: Array, keep: bool) -> Iterator[KeyPart]:
+    def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:
         chains = [
             take_chain(self.table, field, pool, key, keep) for field, pool in zip(_HEADS, self._pools, strict=True)
         ]
@@ -111,16 +112,16 @@ class JoinStore(ColumnStore):
             if count:
                 yield 1 + side, count, words
 
-    def put_key(self, key: Array, part: int, count: int, words: Array) -> None:
+    def put_key(self, key: Words, part: int, count: int, words: Words) -> None:
         """Puts a part of a key in; a part that was cut comes piece by piece, and in any order."""
         if part == 0:
             make_row(self.table, key)  # chains that came first stay
         else:
             put_chain(self.table, _HEADS[part - 1], self._pools[part - 1], key, count, words)
 
-    def entry(self, key: Array, row: int) -> dict[str, Any]:
+    def entry(self, key: Words, row: int) -> dict[str, object]:
         """The rows of a key on each side, the oldest first."""
-        sides: dict[str, Any] = {}
+        sides: dict[str, object] = {}
         for field, pool in zip(_HEADS, self._pools, strict=True):
             count, words = take_chain(self.table, field, pool, key, keep=True)
             rows = words.reshape(count, len(pool.columns))
@@ -132,7 +133,7 @@ class JoinStore(ColumnStore):
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Meets and keeps the records of a time, the left ones first."""
-        self.stay_ahead()
+        self.prefault_ahead()
         results = [self._meet(side, batch) for side, parts in enumerate(batches) for batch in parts]
         return [out for out in results if out is not None]
 
@@ -156,7 +157,7 @@ class JoinStore(ColumnStore):
         self._keep(side, places, bins, mine, counts)
         return out
 
-    def _keep(self, side: int, places: Array, bins: Array, values: Array, counts: Array) -> None:
+    def _keep(self, side: int, places: Ints, bins: Ints, values: Words, counts: Ints) -> None:
         if self._unique == 1 - side:  # those who have met their only partner need not stay
             alone = np.flatnonzero(counts == 0)
             places, bins, values = places[alone], bins[alone], np.ascontiguousarray(values[alone])
@@ -166,7 +167,7 @@ class JoinStore(ColumnStore):
         if self._unique == side:
             joins.drop_chains(self.table[_HEADS[1 - side]], places, other.words, other.meta, other.stride, bins)
 
-    def _values(self, side: int, batch: Columns) -> Array:
+    def _values(self, side: int, batch: Columns) -> Words:
         pool = self._pools[side]
         arrays = [self._number(batch[name], name) for name in pool.columns]
         if pool.kinds is None:
@@ -179,12 +180,12 @@ class JoinStore(ColumnStore):
             values[:, i] = _widen(plain(array))
         return values
 
-    def _number(self, column: Any, name: str) -> Array:
+    def _number(self, column: Column, name: str) -> Array:
         if not isinstance(column, np.ndarray) or column.dtype.kind == "c" or column.itemsize > 8:
             raise TypeError(f"{self.name}: column {name!r} cannot be kept in a join: encode it as integers first")
         return column
 
-    def _pairs(self, side: int, batch: Columns, records: Array, rows: Array) -> Columns:
+    def _pairs(self, side: int, batch: Columns, records: Ints, rows: Ints) -> Columns:
         other = self._pools[1 - side]
         words = other.segments.words[: len(other.segments.words) // other.segments.stride * other.segments.stride]
         kept = words.reshape(-1, other.segments.stride)[rows]
@@ -199,13 +200,13 @@ class JoinStore(ColumnStore):
         return Columns.trusted({"key": key, **left, **right}, len(records))
 
 
-def _widen(array: Array) -> Array:
-    """Any numbers as words of 64 bits."""
+def _widen(array: Array) -> Words:
+    """Numbers of whatever type as words of 64 bits."""
     wide = {"f": np.float64, "u": np.uint64}.get(array.dtype.kind, np.int64)
     return array.astype(wide).view(np.uint64)
 
 
-def _narrow(words: Array, kind: np.dtype[Any]) -> Array:
+def _narrow(words: Words, kind: np.dtype[np.generic]) -> Array:
     """The numbers that were widened."""
     wide = {"f": np.float64, "u": np.uint64}.get(kind.kind, np.int64)
     return words.view(wide).astype(kind)

@@ -15,16 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dataflow.comm import codec
 from dataflow.state.pieces import Piece, pad, unpad
+from dataflow.state.values import Key, Record, State, Value
 from dataflow.time.order import Time
 
 CUT, PORTION, BIN = 0, 1, 2  # what ends with a piece: nothing, a portion, the bin (or key)
-NO_STATE: Final[Any] = object()
-Pending = dict[Time, list[Any]]
-Place: TypeAlias = int | tuple[Any]
+NO_STATE: Final[State] = object()
+Pending: TypeAlias = dict[Time, list[Record]]
+Place: TypeAlias = int | tuple[Key]
 """The number of a bin; or, for a key that lives apart, the key in a tuple."""
 
 _WHOLE, _ENTRIES, _PENDING = 0, 1, 2
@@ -36,7 +37,7 @@ class Address:
     """Where a place goes: a bin, or a key of a bin that will live apart or go back into the bin."""
 
     bin: int
-    key: tuple[Any] | None = None
+    key: tuple[Key] | None = None
     apart: bool = False
 
     @property
@@ -45,7 +46,7 @@ class Address:
         return self.bin if self.key is None else self.key
 
 
-def depart(to: Address, state: Any, pending: Pending, limit: int) -> Iterator[Piece]:
+def depart(to: Address, state: State, pending: Pending, limit: int) -> Iterator[Piece]:
     """A place as pieces of at most `limit` words. It may be forgotten when the last one is asked for: all of it has
     been encoded then. TypeError if something cannot be."""
     key = b"" if to.key is None else codec.encode(to.key[0])
@@ -72,10 +73,10 @@ def address_of(piece: Piece) -> Address:
     return Address(piece.bin, (codec.decode(unpad(piece.key, piece.head[2])),), piece.apart)
 
 
-def _encoded(state: Any, pending: Pending, limit: int) -> Iterator[bytes]:
+def _encoded(state: State, pending: Pending, limit: int) -> Iterator[bytes]:
     """A bin's portions, at least one, about as long as `limit` each."""
     room = [_FIRST]  # entries of a portion
-    gathered: list[Any] = []
+    gathered: list[list[Value]] = []
     count = 0
     for entries, part in _divided(state, pending, room):
         gathered.append(part)
@@ -89,7 +90,7 @@ def _encoded(state: Any, pending: Pending, limit: int) -> Iterator[bytes]:
         yield codec.encode(gathered)
 
 
-def _divided(state: Any, pending: Pending, room: list[int]) -> Iterator[tuple[int, Any]]:
+def _divided(state: State, pending: Pending, room: list[int]) -> Iterator[tuple[int, list[Value]]]:
     """Parts of a bin, none with more entries than there is room for; and how many those are."""
     if type(state) is dict:
         entries = iter(state.items())
@@ -110,8 +111,8 @@ class Arriving:
     """A bin of which not every piece has come."""
 
     def __init__(self) -> None:
-        self.state: Any = NO_STATE
-        self.pending: list[tuple[Time, list[Any]]] = []
+        self.state: State = NO_STATE
+        self.pending: list[tuple[Time, list[Record]]] = []
         self._early: dict[int, tuple[int, bytes]] = {}  # pieces that came before their turn
         self._next = 0
         self._cut: list[bytes] = []  # of the portion at hand

@@ -7,18 +7,20 @@ apart from its bin has a place of its own beside the bins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from dataflow.comm import codec
+from dataflow.state.arrays import Ints
 from dataflow.state.pieces import Piece
 from dataflow.state.store import UnmovableState
 from dataflow.state.stores.portions import BIN, NO_STATE, Address, Arriving, Place, address_of, depart
 from dataflow.state.stores.weighing import Scales
+from dataflow.state.values import Key, Record, State, Value
 from dataflow.time.order import Time
+
+T = TypeVar("T")
 
 
 class RowBins:
@@ -29,21 +31,21 @@ class RowBins:
     O(what the key's bin has pending).
     """
 
-    def __init__(self, initial: Callable[[], Any]) -> None:
+    def __init__(self, initial: Callable[[], State]) -> None:
         self._initial = initial
-        self._states: dict[Place, Any] = {}
-        self._pending: dict[Place, dict[Time, list[Any]]] = {}  # by place and time
+        self._states: dict[Place, State] = {}
+        self._pending: dict[Place, dict[Time, list[Record]]] = {}  # by place and time
         self._by_time: SortedDict[Time, set[Place]] = SortedDict()  # invariant: the places with something pending then
         self._scales = Scales()
         self.arriving: dict[Place, Arriving] = {}  # places of which pieces are missing: they are not here yet
 
-    def state(self, place: Place) -> Any:
+    def state(self, place: Place) -> State:
         """The state of a place, made when it is first asked for."""
         if place not in self._states:
             self._states[place] = self._initial()
         return self._states[place]
 
-    def put_off(self, place: Place, time: Time, records: Iterable[Any]) -> None:
+    def put_off(self, place: Place, time: Time, records: Iterable[Record]) -> None:
         """Keeps records of a place until a later time."""
         self._pending.setdefault(place, {}).setdefault(time, []).extend(records)
         if time not in self._by_time:
@@ -55,11 +57,11 @@ class RowBins:
         """The least time at which anything is pending."""
         return self._by_time.peekitem(0)[0] if self._by_time else None
 
-    def due(self, time: Time) -> dict[Place, list[Any]]:
+    def due(self, time: Time) -> dict[Place, list[Record]]:
         """Takes out what is pending at a time, by place: bins, then keys that live apart."""
         return {place: self._forget(place, time) for place in sorted(self._by_time.get(time, ()), key=_rank)}
 
-    def _forget(self, place: Place, time: Time) -> list[Any]:
+    def _forget(self, place: Place, time: Time) -> list[Record]:
         times = self._pending[place]
         records = times.pop(time)
         if not times:
@@ -89,10 +91,10 @@ class RowBins:
         state, pending = self._at(to.place)
         yield from _departing(depart(to, state, pending, limit), to.place, state, pending, lambda: None)
 
-    def _at(self, place: Place) -> tuple[Any, dict[Time, list[Any]]]:
+    def _at(self, place: Place) -> tuple[State, dict[Time, list[Record]]]:
         return self._states.get(place, NO_STATE), self._pending.get(place, {})
 
-    def depart_key(self, to: Address, key_of: Sequence[Callable[[Any], Any]], limit: int) -> Iterator[Piece]:
+    def depart_key(self, to: Address, key_of: Sequence[Callable[[Record], Key]], limit: int) -> Iterator[Piece]:
         """Takes one key out of a bin whose state is a dictionary by key, in the same way: it will live apart.
 
         `key_of`: by input, the key of a record.
@@ -152,13 +154,13 @@ class RowBins:
         for time, records in arrived.pending:
             self.put_off(number, time, records)
 
-    def look(self, place: Place) -> tuple[Any, list[tuple[Time, Any]]]:
+    def look(self, place: Place) -> tuple[State, list[tuple[Time, Record]]]:
         """The state of a place (None if it has none) and its pending records, in the order of their times."""
         state, pending = self._at(place)
         records = [(time, record) for time in sorted(pending) for _, record in pending[time]]
         return (None if state is NO_STATE else state), records
 
-    def sizes(self, bins: int) -> NDArray[np.int64]:
+    def sizes(self, bins: int) -> Ints:
         """About how many bytes each bin has when it travels (see `weighing`). What has none is elsewhere."""
         return self._scales.sizes(_of_bins(self._states), _of_bins(self._pending), bins)
 
@@ -173,13 +175,13 @@ class RowBins:
         return sum(len(state) if isinstance(state, dict) else 1 for state in _of_bins(self._states).values())
 
     @property
-    def apart_keys(self) -> list[Any]:
+    def apart_keys(self) -> list[Key]:
         """The keys that live apart and have something here."""
         places = dict.fromkeys(place for place in (*self._states, *self._pending) if isinstance(place, tuple))
         return [place[0] for place in places]
 
     @property
-    def apart(self) -> dict[Any, Any]:
+    def apart(self) -> dict[Key, State]:
         """The state of the keys that live apart, by key, as far as they have any."""
         return {
             place[0]: state[place[0]]
@@ -197,12 +199,12 @@ def _title(place: Place) -> str:
     return f"bin {place}" if isinstance(place, int) else f"the key {place[0]!r}"
 
 
-def _of_bins(by_place: dict[Place, Any]) -> dict[int, Any]:
+def _of_bins(by_place: dict[Place, T]) -> dict[int, T]:
     return {place: value for place, value in by_place.items() if isinstance(place, int)}
 
 
 def _departing(
-    pieces: Iterator[Piece], place: Place, state: Any, pending: dict[Time, list[Any]], forget: Callable[[], None]
+    pieces: Iterator[Piece], place: Place, state: State, pending: dict[Time, list[Record]], forget: Callable[[], None]
 ) -> Iterator[Piece]:
     """Pieces of what leaves; it is forgotten before the last is given away. UnmovableState names what cannot move."""
     try:
@@ -214,7 +216,7 @@ def _departing(
         raise UnmovableState(f"{_title(place)}{_culprit(state, pending)} cannot move: {error}") from None
 
 
-def _culprit(state: Any, pending: dict[Time, list[Any]]) -> str:
+def _culprit(state: State, pending: dict[Time, list[Record]]) -> str:
     """Which key of a dictionary, or which pending record, is to blame."""
     if isinstance(state, dict):
         for key, value in state.items():
@@ -227,7 +229,7 @@ def _culprit(state: Any, pending: dict[Time, list[Any]]) -> str:
     return ""
 
 
-def _movable(value: Any) -> bool:
+def _movable(value: Value) -> bool:
     try:
         codec.encode(value)
     except TypeError:

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
+from dataflow.state.arrays import Bins, Flags
 from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores.portions import Address, Place
 from dataflow.state.stores.row_bins import RowBins
+from dataflow.state.values import Record, State
 from dataflow.time.order import Time
 
 _NAMED = 8  # keys that an error names
 
-Rows: TypeAlias = list[tuple[Place, Any]]
-Groups: TypeAlias = dict[Place, list[list[Any]]]  # records by place and input
-KeyOf: TypeAlias = Callable[[Any], Key]
+Rows: TypeAlias = list[tuple[Place, Record]]
+Groups: TypeAlias = dict[Place, list[list[Record]]]  # records by place and input
+KeyOf: TypeAlias = Callable[[Record], Key]
 
-Apply: TypeAlias = Callable[[Time, list[list[Any]], Any, "Postponer"], Iterable[Any]]
+Apply: TypeAlias = Callable[[Time, list[list[Record]], State, "Postponer"], Iterable[Record]]
 """(time, records by input, the state of their place, postponer): what comes out."""
 
 
@@ -40,7 +42,7 @@ class Postponer:
         self.place: Place = 0
         self.now: Time = None
 
-    def notify_at(self, time: Time, record: Any, port: int = 0) -> None:
+    def notify_at(self, time: Time, record: Record, port: int = 0) -> None:
         """Presents `record` to the fold again, at a later time."""
         if not time > self.now:
             raise ValueError(f"a record can be put off until later than {self.now!r}, not until {time!r}")
@@ -56,7 +58,7 @@ class RowStore(Store[Rows]):
         bins: int,
         keys: Sequence[KeyOf],
         bin_of: Callable[[Key], int],
-        initial: Callable[[], Any],
+        initial: Callable[[], State],
         apply: Apply,
     ) -> None:
         self.name = name
@@ -72,7 +74,8 @@ class RowStore(Store[Rows]):
     # Records, in the order of time
 
     def accept(self, batch: Batch) -> Rows:
-        return batch  # type: ignore[no-any-return]  # F made it
+        assert isinstance(batch, list)  # F made it
+        return batch
 
     @property
     def least_pending(self) -> Time | None:
@@ -89,7 +92,7 @@ class RowStore(Store[Rows]):
         if self._changed is not None:
             self._changed.update(place for place in groups if isinstance(place, int))
         self._postponer.now = time
-        results: list[Any] = []
+        results: list[Record] = []
         for place, parts in groups.items():
             self._postponer.place = place
             try:
@@ -117,7 +120,7 @@ class RowStore(Store[Rows]):
             else:
                 self.apart_records += sum(map(len, records))
 
-    def _among(self, records: list[list[Any]]) -> str:
+    def _among(self, records: list[list[Record]]) -> str:
         """The keys of records, of which one is to blame for an error."""
         try:
             keys = dict.fromkeys(key(record) for key, part in zip(self._keys, records, strict=True) for record in part)
@@ -157,13 +160,13 @@ class RowStore(Store[Rows]):
         entries = dict(state) if isinstance(state, dict) else {} if state is None else {None: state}
         return BinView(bin, int(self.sizes(bin, bin + 1)[0]), entries, pending)
 
-    def view_apart(self) -> dict[Key, Any]:
+    def view_apart(self) -> dict[Key, State]:
         return self.held.apart
 
     def occupied(self) -> NDArray[np.intp]:
         return np.array(sorted(self.held.numbers), np.intp)
 
-    def has(self, bins: NDArray[Any]) -> NDArray[np.bool_]:
+    def has(self, bins: Bins) -> Flags:
         return np.isin(bins, self.occupied())
 
     @property

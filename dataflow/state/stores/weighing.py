@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataflow.columns import Columns
 from dataflow.comm.values.objects import attributes_of, is_record
+from dataflow.state.arrays import Ints
+from dataflow.state.values import Record, State, Value
+from dataflow.time.order import Time
 
 _ELEMENTS = 4  # of a container that are looked at
 _DEEPEST = 4  # containers within containers that are
@@ -23,7 +24,7 @@ _HEAD = 16  # of a bin
 _AT_ONCE = 64  # bins whose entries are looked at in one go: more take their turns
 
 
-def weigh(value: Any, depth: int = 0) -> float:
+def weigh(value: Value, depth: int = 0) -> float:
     """About how many bytes a value has when it is encoded.
 
     >>> weigh(5), weigh("four"), weigh([1, 2, 3]), weigh({"key": 1 << 40})
@@ -50,7 +51,7 @@ def weigh(value: Any, depth: int = 0) -> float:
     return _OTHER
 
 
-def _all(values: Iterable[Any], count: int, depth: int) -> float:
+def _all(values: Iterable[Value], count: int, depth: int) -> float:
     """The weight of `count` values, by the first few."""
     some = [weigh(value, depth + 1) for value in islice(values, _ELEMENTS)]
     return count * sum(some) / len(some) if some else 0
@@ -63,7 +64,7 @@ class Scales:
         self._entries: dict[int, float] = {}  # by bin, the average weight of its entries
         self._turn: Iterator[int] = iter(())
 
-    def sizes(self, states: dict[int, Any], pending: dict[int, dict[Any, list[Any]]], bins: int) -> NDArray[np.int64]:
+    def sizes(self, states: dict[int, State], pending: dict[int, dict[Time, list[Record]]], bins: int) -> Ints:
         """About how many bytes each bin has. A bin that is here has some: what has none is elsewhere."""
         self._look(states, pending)
         known = self._entries
@@ -75,7 +76,7 @@ class Scales:
             sizes[number] = max(sizes[number], _HEAD) + sum(map(len, times.values())) * known.get(number, average)
         return sizes.astype(np.int64)
 
-    def _look(self, states: dict[int, Any], pending: dict[int, dict[Any, list[Any]]]) -> None:
+    def _look(self, states: dict[int, State], pending: dict[int, dict[Time, list[Record]]]) -> None:
         """Looks into some bins, others than last time."""
         seen = list(islice(self._turn, _AT_ONCE))
         if len(seen) < _AT_ONCE:  # all have been: begin again
@@ -88,14 +89,14 @@ class Scales:
                 self._entries[number] = weight
 
 
-def _count(state: Any) -> int:
+def _count(state: State) -> int:
     """How many entries a state has: it is one, unless it is a dictionary."""
     return len(state) if type(state) is dict else 1
 
 
-def _entry(state: Any, pending: dict[Any, list[Any]]) -> float | None:
+def _entry(state: State, pending: dict[Time, list[Record]]) -> float | None:
     """What an entry of a bin weighs."""
-    some: list[Any] = []
+    some: list[Value] = []
     if type(state) is dict:
         some += ([key, value] for key, value in islice(state.items(), _ELEMENTS))
     elif state is not None:
@@ -104,5 +105,5 @@ def _entry(state: Any, pending: dict[Any, list[Any]]) -> float | None:
     return sum(map(weigh, some)) / len(some) if some else None
 
 
-def _attributes(value: Any) -> list[Any]:
+def _attributes(value: Value) -> list[Value]:
     return [held for attributes in attributes_of(value) for held in attributes.values()]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.tables.one_key import KeyPart, put_pending, put_row, take_pending, take_row
 from dataflow.state.tables.pending import Pending
+from dataflow.state.values import Record
 from dataflow.time.order import Time
 
 
@@ -26,7 +26,7 @@ class WithPending(ColumnStore):
     def least_pending(self) -> int | None:
         return None if self.pending is None else self.pending.least
 
-    def pending_of(self, bin: int) -> list[tuple[Time, Any]]:
+    def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         return [] if self.pending is None else [*self.pending.list_bin(bin)]
 
     def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:

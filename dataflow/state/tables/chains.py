@@ -7,21 +7,21 @@ segment can so be copied as it lies. Rows that are no longer needed form a chain
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Int, Ints, Meta, Words
+from dataflow.state.memory.allocation import FIRST, RECORDS, USED
 
-_FIRST, _USED, _FREE = 0, 2, 3  # columns of meta
+_FREE = RECORDS  # a pool of rows counts no records: its fourth number begins the chain of free rows
 
 
 @kernel("int64(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1])")
-def count_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, counts: Any) -> Any:
+def count_matches(heads: Ints, words: Words, meta: Meta, stride: Int, bins: Ints, counts: Ints) -> Int:
     """How many rows each record's chain has; the total. `heads` has the first row of each record's key, or 0."""
     total = 0
     for i in range(heads.size):
-        row, first, count = heads[i], meta[bins[i], _FIRST], 0
+        row, first, count = heads[i], meta[bins[i], FIRST], 0
         while row:
             count += 1
             row = np.int64(words[(first + row - 1) * stride])
@@ -31,11 +31,11 @@ def count_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, cou
 
 
 @kernel("void(int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], int64[::1], int64[::1])")
-def list_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, records: Any, rows: Any) -> None:
+def list_matches(heads: Ints, words: Words, meta: Meta, stride: Int, bins: Ints, records: Ints, rows: Ints) -> None:
     """Every pair of a record and a row of its chain; rows are numbered in the whole array."""
     at = 0
     for i in range(heads.size):
-        row, first = heads[i], meta[bins[i], _FIRST]
+        row, first = heads[i], meta[bins[i], FIRST]
         while row:
             records[at] = i
             rows[at] = first + row - 1
@@ -44,16 +44,16 @@ def list_matches(heads: Any, words: Any, meta: Any, stride: Any, bins: Any, reco
 
 
 @kernel("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1], uint64[:,::1])")
-def append_rows(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bins: Any, values: Any) -> None:
+def append_rows(heads: Ints, places: Ints, words: Words, meta: Meta, stride: Int, bins: Ints, values: Words) -> None:
     """Adds a row for each record to the front of its key's chain. `heads` by table row; `places`: each record's."""
     for i in range(places.size):
         bin = bins[i]
-        first, row = meta[bin, _FIRST], meta[bin, _FREE]
+        first, row = meta[bin, FIRST], meta[bin, _FREE]
         if row:
             meta[bin, _FREE] = np.int64(words[(first + row - 1) * stride])
         else:
-            meta[bin, _USED] += 1
-            row = meta[bin, _USED]
+            meta[bin, USED] += 1
+            row = meta[bin, USED]
         at = (first + row - 1) * stride
         words[at] = np.uint64(heads[places[i]])
         for k in range(values.shape[1]):
@@ -62,11 +62,11 @@ def append_rows(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bin
 
 
 @kernel("void(int64[:], int64[::1], uint64[::1], int32[::1,:], int64, int64[::1])")
-def drop_chains(heads: Any, places: Any, words: Any, meta: Any, stride: Any, bins: Any) -> None:
+def drop_chains(heads: Ints, places: Ints, words: Words, meta: Meta, stride: Int, bins: Ints) -> None:
     """Gives the rows of keys back."""
     for i in range(places.size):
         bin = bins[i]
-        first, row = meta[bin, _FIRST], heads[places[i]]
+        first, row = meta[bin, FIRST], heads[places[i]]
         heads[places[i]] = 0
         while row:
             at = (first + row - 1) * stride

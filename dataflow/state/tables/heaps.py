@@ -1,4 +1,4 @@
-"""Compiled heaps of post-dated records, one per bin, in segments (see `kernels` for those).
+"""Compiled heaps of post-dated records, one per bin, in segments (see `dataflow.state.memory.allocation`).
 
 A row is (time, key, values...); the row with the least time of a bin is the first of its segment. `tree` has the least
 time of each bin as a leaf (tree[bins + bin]) and the lesser of two children above them, so tree[1] is the least of all.
@@ -6,20 +6,19 @@ time of each bin as a leaf (tree[bins + bin]) and the lesser of two children abo
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types
 
 from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Int, Ints, Meta, Words
+from dataflow.state.memory.allocation import FIRST, USED
 
-_FIRST, _USED = 0, 2  # columns of meta, as in kernels
 _READ = types.Array(types.uint64, 1, "C", readonly=True)
 NEVER = np.int64(2**63 - 1)
 
 
-@njit
-def _set_leaf(tree: Any, bin: Any, time: Any) -> None:
+@njit()
+def _set_leaf(tree: Ints, bin: Int, time: Int) -> None:
     node = tree.size // 2 + bin
     tree[node] = time
     node >>= 1
@@ -31,20 +30,20 @@ def _set_leaf(tree: Any, bin: Any, time: Any) -> None:
         node >>= 1
 
 
-@njit
-def _time_of(words: Any, row: Any, stride: Any) -> Any:
+@njit()
+def _time_of(words: Words, row: Int, stride: Int) -> Int:
     return np.int64(words[row * stride])
 
 
-@njit
-def _swap(words: Any, stride: Any, a: Any, b: Any) -> None:
+@njit()
+def _swap(words: Words, stride: Int, a: Int, b: Int) -> None:
     for k in range(stride):
         words[a * stride + k], words[b * stride + k] = words[b * stride + k], words[a * stride + k]
 
 
-@njit
-def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) -> None:
-    first, used = meta[bin, _FIRST], meta[bin, _USED]
+@njit()
+def _push(words: Words, meta: Meta, stride: Int, bin: Int, source: Words, at: Int) -> None:
+    first, used = meta[bin, FIRST], meta[bin, USED]
     for k in range(stride):
         words[(first + used) * stride + k] = source[at + k]
     child = used
@@ -54,28 +53,28 @@ def _push(words: Any, meta: Any, stride: Any, bin: Any, source: Any, at: Any) ->
             break
         _swap(words, stride, first + parent, first + child)
         child = parent
-    meta[bin, _USED] = used + 1
+    meta[bin, USED] = used + 1
 
 
 @kernel(
     types.void(types.uint64[::1], types.int32[::1, :], types.int64, types.int64[::1], _READ, types.int64[::1]),
 )
-def push_all(words: Any, meta: Any, stride: Any, tree: Any, rows: Any, bins: Any) -> None:
+def push_all(words: Words, meta: Meta, stride: Int, tree: Ints, rows: Words, bins: Ints) -> None:
     """Adds post-dated records, each to its bin, for which there is room."""
     for i in range(bins.size):
         bin = bins[i]
         _push(words, meta, stride, bin, rows, i * stride)
-        least = _time_of(words, meta[bin, _FIRST], stride)
+        least = _time_of(words, meta[bin, FIRST], stride)
         if least != tree[tree.size // 2 + bin]:
             _set_leaf(tree, bin, least)
 
 
-@njit
-def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
-    first, used = meta[bin, _FIRST], meta[bin, _USED] - 1
+@njit()
+def _pop(words: Words, meta: Meta, stride: Int, bin: Int) -> None:
+    first, used = meta[bin, FIRST], meta[bin, USED] - 1
     for k in range(stride):
         words[first * stride + k] = words[(first + used) * stride + k]
-    meta[bin, _USED] = used
+    meta[bin, USED] = used
     parent = 0
     while True:
         child = 2 * parent + 1
@@ -90,7 +89,7 @@ def _pop(words: Any, meta: Any, stride: Any, bin: Any) -> None:
 
 
 @kernel("int64(uint64[::1], int32[::1,:], int64, int64[::1], int64, uint64[::1])")
-def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) -> Any:
+def pop_due(words: Words, meta: Meta, stride: Int, tree: Ints, time: Int, out: Words) -> Int:
     """Takes out records that are due by a time, as many as there is room for; how many."""
     bins, taken = tree.size // 2, 0
     while tree[1] <= time and (taken + 1) * stride <= out.size:
@@ -98,16 +97,16 @@ def pop_due(words: Any, meta: Any, stride: Any, tree: Any, time: Any, out: Any) 
         while node < bins:
             node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
         bin = node - bins
-        first = meta[bin, _FIRST]
+        first = meta[bin, FIRST]
         for k in range(stride):
             out[taken * stride + k] = words[first * stride + k]
         taken += 1
         _pop(words, meta, stride, bin)
-        _set_leaf(tree, bin, _time_of(words, first, stride) if meta[bin, _USED] else NEVER)
+        _set_leaf(tree, bin, _time_of(words, first, stride) if meta[bin, USED] else NEVER)
     return taken
 
 
 @kernel("void(int64[::1], int64, int64)")
-def set_leaf(tree: Any, bin: Any, time: Any) -> None:
+def set_leaf(tree: Ints, bin: Int, time: Int) -> None:
     """A bin has arrived or left: this is its least time now."""
     _set_leaf(tree, bin, time)

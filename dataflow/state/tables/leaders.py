@@ -7,18 +7,19 @@ single key, the segment is looked through when somebody next asks.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numba import types
+from numpy.typing import NDArray
 
-from dataflow.columns.batch import Array
 from dataflow.columns.hashing import WORDS, mix, unmix
 from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Bins, Flags, Int, Ints, Meta, Word, Words
+from dataflow.state.memory.allocation import FIRST, ROOM
 from dataflow.state.memory.segments import Segments
+from dataflow.state.tables.hash_kernels import TOP
 
-_FIRST, _ROOM = 0, 1  # columns of meta, as in kernels
-_TOP = np.uint64(1 << 63)
 _MOST, _LEAST = (1 << 63) - 1, -(1 << 63)
 _WORDS, _META, _INTS, _BOOLS = types.uint64[::1], types.int32[::1, :], types.int64[::1], types.boolean[::1]
 
@@ -27,17 +28,17 @@ class Ranked(Protocol):
     """What leaders need of a table."""
 
     segments: Segments
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     dense: bool
 
     @property
     def spread(self) -> int:
         """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
 
-    def rows(self, keys: Array) -> Array:
+    def rows(self, keys: Words) -> Ints:
         """The row of each key, made if need be."""
 
-    def remove(self, keys: Array) -> None:
+    def remove(self, keys: Words) -> None:
         """Removes keys without telling anybody."""
 
 
@@ -58,11 +59,11 @@ class Leaders:
         self._field = field
         self._place = place // 8  # of the value, in words, within a row
         count = table.segments.bins >> table.segments.deep
-        self._keys: Array = np.zeros(count, np.int64)  # by segment, the leader
-        self._most: Array = np.zeros(count, np.int64)  # its value; 0 if there is none
-        self._known: Array = np.zeros(count, bool)  # whether that is so
+        self._keys: Ints = np.zeros(count, np.int64)  # by segment, the leader
+        self._most: Ints = np.zeros(count, np.int64)  # its value; 0 if there is none
+        self._known: Flags = np.zeros(count, bool)  # whether that is so
 
-    def add(self, keys: Array, amounts: Array) -> None:
+    def add(self, keys: Words, amounts: NDArray[np.integer]) -> None:
         """Adds to the values of keys (words, which may repeat), and forgets those keys, with all their state, whose
         value is then 0. OverflowError names a key whose value would not fit into 64 bits."""
         table, segments = self._table, self._table.segments
@@ -85,12 +86,12 @@ class Leaders:
         )  # fmt: skip
         return (int(key), int(most)) if most else None
 
-    def doubt(self, bins: Array) -> None:
+    def doubt(self, bins: Bins) -> None:
         """Rows of these bins came or went, or changed otherwise than by `add`."""
         self._known[bins >> self._table.segments.deep] = False
 
 
-def _field(dtype: np.dtype[Any], name: str) -> tuple[np.dtype[Any], int]:
+def _field(dtype: np.dtype[np.generic], name: str) -> tuple[np.dtype[np.generic], int]:
     """The type of a field, and where it is in a row, in bytes."""
     fields = {known: dtype.fields[known][:2] for known in dtype.names or () if dtype.fields and known[0] != "_"}
     if name not in fields:
@@ -105,9 +106,9 @@ def _field(dtype: np.dtype[Any], name: str) -> tuple[np.dtype[Any], int]:
     ),
 )  # fmt: skip
 def _add(
-    words: Any, stride: Any, place: Any, dense: Any, spread: Any, keys: Any, rows: Any, amounts: Any,
-    leaders: Any, most: Any, known: Any, gone: Any,
-) -> Any:  # fmt: skip
+    words: Words, stride: Int, place: Int, dense: bool, spread: Word, keys: Words, rows: Ints, amounts: Ints,
+    leaders: Ints, most: Ints, known: Flags, gone: Flags,
+) -> Int:  # fmt: skip
     """Adds amounts; what is known of leaders stays true, and `gone` tells the keys with nothing left. -1, or which
     amount is too much."""
     mask = np.uint64(known.size - 1)
@@ -138,26 +139,27 @@ def _add(
     ),
 )  # fmt: skip
 def _first(
-    words: Any, meta: Any, stride: Any, place: Any, dense: Any, spread: Any, leaders: Any, most: Any, known: Any
-) -> Any:
+    words: Words, meta: Meta, stride: Int, place: Int, dense: bool, spread: Word, leaders: Ints, most: Ints,
+    known: Flags,
+) -> tuple[Int, Int]:
     """The leader of all segments. Where it is not known it is looked for in the order of memory, which takes a third of
     the time of a list of all keys. A row that is free has zeros, and so no value above 0."""
     leader, best = np.int64(0), np.int64(0)
     for segment in range(known.size):
-        if meta[segment, _ROOM] == 0:
+        if meta[segment, ROOM] == 0:
             known[segment] = False
             continue
         if not known[segment]:
             most[segment] = 0
-            first = np.int64(meta[segment, _FIRST])
-            for row in range(first, first + meta[segment, _ROOM]):
+            first = np.int64(meta[segment, FIRST])
+            for row in range(first, first + meta[segment, ROOM]):
                 value = np.int64(words[row * stride + place])
                 if value > 0 and value >= most[segment]:
                     if dense:
                         key = np.int64((np.uint64(row - first) << spread) | np.uint64(segment))
                     else:
                         tag = words[row * stride]
-                        key = np.int64(unmix((tag & ~_TOP) | ((np.uint64(segment) << spread) & _TOP)))
+                        key = np.int64(unmix((tag & ~TOP) | ((np.uint64(segment) << spread) & TOP)))
                     if value > most[segment] or key < leaders[segment]:
                         leaders[segment], most[segment] = key, value
             known[segment] = True

@@ -13,18 +13,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dataflow.columns.batch import Array
+from dataflow.state.arrays import Words
+from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part
 from dataflow.state.tables import chains as joins
-from dataflow.state.tables import heaps, kernels
+from dataflow.state.tables import hash_kernels, heaps
 from dataflow.state.tables.pending import Pending
 from dataflow.state.tables.table import Table
 
-KeyPart: TypeAlias = tuple[int, int, Array]
+KeyPart: TypeAlias = tuple[int, int, Words]
 """(number, rows, words): so many rows of equal length."""
 
 
-def take_row(table: Table, key: Array, keep: bool = False) -> Array | None:
+def take_row(table: Table, key: Words, keep: bool = False) -> Words | None:
     """The state of a key (an array of one), which the table then has no longer unless it is to be kept; None if it has
     none."""
     row = _row_of(table, key)
@@ -38,22 +39,22 @@ def take_row(table: Table, key: Array, keep: bool = False) -> Array | None:
     if table.dense:
         table.words[row * table.stride : (row + 1) * table.stride] = 0
     else:
-        kernels.remove_all(table.words, table.meta, table.ctl, table.stride, table.shift, key)
+        hash_kernels.remove_all(table.words, table.meta, table.ctl, table.stride, table.shift, key)
     return words
 
 
-def _row_of(table: Table, key: Array) -> int | None:
+def _row_of(table: Table, key: Words) -> int | None:
     if table.dense:
         bin = int(table.bins_of(key)[0])
-        if not table.meta[bin, kernels.ROOM]:
+        if not table.meta[bin, allocation.ROOM]:
             return None
-        return int(table.meta[bin, kernels.FIRST] + (int(key[0]) >> table.shift))
+        return int(table.meta[bin, allocation.FIRST] + (int(key[0]) >> table.shift))
     row = np.empty(1, np.int64)
-    kernels.find_rows(table.words, table.meta, table.stride, table.reach, key, row)
+    hash_kernels.find_rows(table.words, table.meta, table.stride, table.reach, key, row)
     return None if row[0] < 0 else int(row[0])
 
 
-def put_row(table: Table, key: Array, words: Array) -> None:
+def put_row(table: Table, key: Words, words: Words) -> None:
     """Gives a key its state."""
     row = make_row(table, key)
     start = row * table.stride + (0 if table.dense else 1)
@@ -61,7 +62,7 @@ def put_row(table: Table, key: Array, words: Array) -> None:
     table.words[start : start + count] = words[:count]
 
 
-def make_row(table: Table, key: Array) -> int:
+def make_row(table: Table, key: Words) -> int:
     """The row of a key, made if need be."""
     bins = table.bins_of(key)
     table.rows_changed(bins)
@@ -71,7 +72,7 @@ def make_row(table: Table, key: Array) -> int:
     return row
 
 
-def take_pending(pending: Pending, bin: int, key: Array, keep: bool = False) -> Array:
+def take_pending(pending: Pending, bin: int, key: Words, keep: bool = False) -> Words:
     """The post-dated records of a key, as words. The rest, sorted by time, is a heap still."""
     segments = pending.segments
     rows = segments.contents(bin).reshape(-1, pending.stride)
@@ -83,18 +84,18 @@ def take_pending(pending: Pending, bin: int, key: Array, keep: bool = False) -> 
         return np.ascontiguousarray(taken).reshape(-1)
     order = np.argsort(rest[:, 0].view(np.int64), kind="stable")
     rows[: len(rest)] = rest[order]
-    segments.meta[bin, kernels.USED] = len(rest)
+    segments.meta[bin, allocation.USED] = len(rest)
     heaps.set_leaf(pending.tree, bin, int(rows[0, 0].view(np.int64)) if len(rest) else heaps.NEVER)
-    words: Array = taken.reshape(-1)
+    words: Words = taken.reshape(-1)
     return words
 
 
-def put_pending(pending: Pending, bin: int, words: Array) -> None:
+def put_pending(pending: Pending, bin: int, words: Words) -> None:
     """Adds post-dated records."""
     pending.add(np.ascontiguousarray(words), np.full(len(words) // pending.stride, bin, np.int64))
 
 
-def take_chain(table: Table, field: str, pool: Part, key: Array, keep: bool = False) -> tuple[int, Array]:
+def take_chain(table: Table, field: str, pool: Part, key: Words, keep: bool = False) -> tuple[int, Words]:
     """The rows of a key on one side of a join, as words without their links; the key has none of them then."""
     row = _row_of(table, key)
     segments = pool.segments
@@ -114,7 +115,7 @@ def take_chain(table: Table, field: str, pool: Part, key: Array, keep: bool = Fa
     return int(total), np.ascontiguousarray(values).reshape(-1)
 
 
-def put_chain(table: Table, field: str, pool: Part, key: Array, count: int, words: Array) -> None:
+def put_chain(table: Table, field: str, pool: Part, key: Words, count: int, words: Words) -> None:
     """Adds `count` rows to a key."""
     row = make_row(table, key)
     segments = pool.segments

@@ -6,13 +6,12 @@ as one contiguous copy.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dataflow.columns.batch import Array
+from dataflow.state.arrays import Ints, Values, Words
+from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part, Segments
-from dataflow.state.tables import heaps, kernels
+from dataflow.state.tables import heaps
 
 _CHUNK = 1 << 12  # records that are taken out at a time
 
@@ -20,11 +19,11 @@ _CHUNK = 1 << 12  # records that are taken out at a time
 class Pending(Part):
     """Records of (time, key, values), each in the bin of its key."""
 
-    def __init__(self, bins: int, kinds: dict[str, np.dtype[Any]]) -> None:
+    def __init__(self, bins: int, kinds: dict[str, np.dtype[np.generic]]) -> None:
         self.kinds = kinds
         self.stride = 2 + len(kinds)
         self.segments = Segments(bins, self.stride, packed=True)
-        self.tree: Array = np.full(2 * bins, heaps.NEVER, np.int64)
+        self.tree: Ints = np.full(2 * bins, heaps.NEVER, np.int64)
 
     @property
     def least(self) -> int | None:
@@ -32,17 +31,17 @@ class Pending(Part):
         least = int(self.tree[1])
         return None if least == heaps.NEVER else least
 
-    def add(self, rows: Array, bins: Array) -> None:
+    def add(self, rows: Words, bins: Ints) -> None:
         """Adds records as words, row after row, each to its bin."""
         segments = self.segments
         segments.reserve(bins)
         heaps.push_all(segments.words, segments.meta, self.stride, self.tree, rows, bins)
 
-    def due(self, time: int) -> tuple[Array, list[Array]]:
+    def due(self, time: int) -> tuple[Words, list[Values]]:
         """Takes out what is due by a time: keys, and the values of each column. In the order of times."""
         return self._columns(self._take(time))
 
-    def due_first(self, until: int) -> tuple[Array, Array, list[Array]]:
+    def due_first(self, until: int) -> tuple[Ints, Words, list[Values]]:
         """Takes out what is due by a time, or the first of it if that is much, but all of any one time: times, keys,
         and the values of each column. In the order of times."""
         rows = self._take_chunk(until)
@@ -50,27 +49,27 @@ class Pending(Part):
             rows = np.concatenate([rows, self._take(int(rows[-1, 0].view(np.int64)))])
         return np.ascontiguousarray(rows[:, 0]).view(np.int64), *self._columns(rows)
 
-    def _take(self, time: int) -> Array:
+    def _take(self, time: int) -> Words:
         chunks = [self._take_chunk(time)]
         while len(chunks[-1]) == _CHUNK:
             chunks.append(self._take_chunk(time))
         return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
-    def _take_chunk(self, time: int) -> Array:
+    def _take_chunk(self, time: int) -> Words:
         segments = self.segments
         out = np.empty((_CHUNK, self.stride), np.uint64)
         taken = heaps.pop_due(segments.words, segments.meta, self.stride, self.tree, time, out.reshape(-1))
         return out[:taken]
 
-    def _columns(self, rows: Array) -> tuple[Array, list[Array]]:
+    def _columns(self, rows: Words) -> tuple[Words, list[Values]]:
         values = [np.ascontiguousarray(rows[:, 2 + i]).view(kind) for i, kind in enumerate(self.kinds.values())]
         return np.ascontiguousarray(rows[:, 1]), values
 
-    def count_rows(self, words: Array) -> int:
+    def count_rows(self, words: Words) -> int:
         """How many records so many words are."""
         return len(words) // self.stride
 
-    def list_bin(self, bin: int) -> list[tuple[int, dict[str, Any]]]:
+    def list_bin(self, bin: int) -> list[tuple[int, dict[str, object]]]:
         """The records of a bin, in the order of times: (time, the key and the values by name)."""
         rows = self.segments.contents(bin).reshape(-1, self.stride)
         rows = rows[np.argsort(rows[:, 0].view(np.int64), kind="stable")]
@@ -86,8 +85,8 @@ class Pending(Part):
 
     def arrived(self, bin: int) -> None:
         """The records of a bin have come."""
-        first = int(self.segments.meta[bin, kernels.FIRST])
+        first = int(self.segments.meta[bin, allocation.FIRST])
         heaps.set_leaf(self.tree, bin, int(self.segments.words[first * self.stride].view(np.int64)))
 
     def __len__(self) -> int:
-        return int(self.segments.meta[:, kernels.USED].sum())
+        return int(self.segments.meta[:, allocation.USED].sum())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
+from dataflow.state.arrays import Bins, Ints, Meta, Words
+from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Head, Part, Segments
-from dataflow.state.tables import kernels
+from dataflow.state.tables import blocks, dense_kernels, hash_kernels
 
 if TYPE_CHECKING:
     from dataflow.state.tables.leaders import Leaders
 
-MOST = kernels.NEAR  # segments of a hash table; two at least, since a row's tag lacks the top bit of its hash
+MOST = blocks.NEAR  # segments of a hash table; two at least, since a row's tag lacks the top bit of its hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ class Table(Part, ABC):
         self.segments = Segments(bins, self.dtype.itemsize // 8)
         self.words, self.meta, self.ctl = self.segments.words, self.segments.meta, self.segments.ctl
         self.stride = self.segments.stride
-        self.entries: Array = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
+        self.entries: NDArray[np.void] = self.words[: len(self.words) // self.stride * self.stride].view(self.dtype)
         self.full = self.segments.full
         self._changed: NDArray[np.bool_] | None = None  # by bin, once somebody tracks changes
-        self.homes: Array = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
+        self.homes: Words = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
         self._leaders: dict[str, Leaders] = {}  # by field
 
     def departed(self, bin: int) -> None:
@@ -68,7 +70,7 @@ class Table(Part, ABC):
     def arrived(self, bin: int) -> None:
         self.rows_changed(np.array([bin]))
 
-    def rows_changed(self, bins: Array) -> None:
+    def rows_changed(self, bins: Bins) -> None:
         """Rows of bins came or went without a record: what was known of them is not known any more."""
         for leaders in self._leaders.values():
             leaders.doubt(bins)
@@ -84,12 +86,12 @@ class Table(Part, ABC):
     @property
     def key_count(self) -> int:
         """How many keys have state. O(bins)."""
-        return int(self.meta[:, kernels.USED].sum())
+        return int(self.meta[:, allocation.USED].sum())
 
     @property
-    def records(self) -> Array:
+    def records(self) -> Meta:
         """By bin, how many records were applied here so far, in 32 bits, which come round."""
-        counted: Array = self.meta[:, kernels.RECORDS]
+        counted: Meta = self.meta[:, allocation.RECORDS]
         return counted
 
     # Which bins have changed
@@ -108,7 +110,7 @@ class Table(Part, ABC):
         self._changed[changed] = False
         return changed
 
-    def mark(self, keys: Array) -> None:
+    def mark(self, keys: Words) -> None:
         """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
         if self._changed is not None:
             self._changed[self.bins_of(keys)] = True
@@ -128,25 +130,25 @@ class Table(Part, ABC):
         return self.entries[field]
 
     @abstractmethod
-    def bins_of(self, keys: Array) -> Array:
+    def bins_of(self, keys: Words) -> Ints:
         """The bin of each key."""
 
     @abstractmethod
-    def rows(self, keys: Array) -> Array:
+    def rows(self, keys: Words) -> Ints:
         """The row of each key, made if need be. Good until the next call that may make rows."""
 
     @abstractmethod
-    def locate(self, key: Array, row: Array, create: bool) -> bool:
+    def locate(self, key: Words, row: Ints, create: bool) -> bool:
         """The row of one key; whether there is one."""
 
-    def forget(self, keys: Array) -> None:
+    def forget(self, keys: Words) -> None:
         """Removes keys and their state."""
         self.remove(keys)
         if self._leaders:
             self.rows_changed(self.bins_of(keys))
 
     @abstractmethod
-    def remove(self, keys: Array) -> None:
+    def remove(self, keys: Words) -> None:
         """The same for those who keep leaders themselves: these are not told."""
 
     @property
@@ -155,11 +157,11 @@ class Table(Part, ABC):
         """By how many bits a segment's number is shifted in a hash, or a position in a dense key."""
 
     @abstractmethod
-    def scan(self) -> tuple[Array, Array]:
+    def scan(self) -> tuple[Words, Ints]:
         """Every key that has state, and its row."""
 
     @abstractmethod
-    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+    def scan_bin(self, bin: int) -> tuple[Words, Ints]:
         """Every key of a bin, and its row. O(segment)."""
 
     def read(self) -> Columns:
@@ -169,17 +171,17 @@ class Table(Part, ABC):
         return Columns({"key": keys.view(np.int64), **columns})
 
     @abstractmethod
-    def anchors(self) -> Array:
+    def anchors(self) -> Words:
         """One key for each bin that has something in it: to post-date something for the bin as a whole."""
 
     @property
-    def occupied(self) -> Array:
+    def occupied(self) -> NDArray[np.intp]:
         """The bins that have something in them."""
         return np.flatnonzero(self.has(np.arange(self.bins)))
 
 
 class HashTable(Table):
-    """Any integers as keys.
+    """Keys are integers of 64 bits, whichever occur.
 
     Above `MOST` bins several share a segment: where a segment begins must be looked up for each record, and of so many
     that is no cache miss. Such a bin travels row by row; below, as it lies.
@@ -193,15 +195,17 @@ class HashTable(Table):
         self.segments.share(max(0, (bins // MOST).bit_length() - 1))
         self.reach = self.shift + self.segments.deep  # from a hash to its segment
 
-    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+    def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
         if not self.segments.deep:
             yield from super().leave(bin, limit)
             return
-        used, offset, place, each = int(self.meta[bin, kernels.USED]), 0, 0, max(1, limit // self.stride)
-        while left := int(self.meta[bin, kernels.USED]):
+        used, offset, place, each = int(self.meta[bin, allocation.USED]), 0, 0, max(1, limit // self.stride)
+        while left := int(self.meta[bin, allocation.USED]):
             rows = np.empty(min(each, left) * self.stride, np.uint64)
-            place = kernels.take_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, place, rows)
-            taken = int(self.ctl[kernels.AT]) * self.stride
+            place = int(
+                hash_kernels.take_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, place, rows)
+            )
+            taken = int(self.ctl[allocation.AT]) * self.stride
             if taken:
                 yield (0, used, 0, offset), rows[:taken]
                 offset += taken
@@ -209,7 +213,7 @@ class HashTable(Table):
                 place = 0  # others have closed gaps or made the segment grow meanwhile: some are further to the front
         self.segments.watch()
 
-    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Array]]:
+    def copy(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
         if not self.segments.deep:
             yield from super().copy(bin, limit)
             return
@@ -219,12 +223,12 @@ class HashTable(Table):
         for start in range(0, len(rows), each):
             yield (0, len(rows), 0, start * self.stride), table[rows[start : start + each]].reshape(-1)
 
-    def _rows_of_bin(self, bin: int) -> Array:
-        rows = np.empty(int(self.meta[bin, kernels.USED]), np.int64)
-        kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
+    def _rows_of_bin(self, bin: int) -> Ints:
+        rows = np.empty(int(self.meta[bin, allocation.USED]), np.int64)
+        hash_kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
         return rows
 
-    def come(self, bin: int, head: Head, words: Array) -> bool:
+    def come(self, bin: int, head: Head, words: Words) -> bool:
         if not self.segments.deep:
             return super().come(bin, head, words)
         _, used, _, offset = head
@@ -233,11 +237,11 @@ class HashTable(Table):
             raise ValueError(f"a piece of bin {bin} does not fit into its {used} rows")
         missing = self.segments.missing
         if bin not in missing:
-            if self.meta[bin, kernels.USED]:
+            if self.meta[bin, allocation.USED]:
                 raise AssertionError(f"bin {bin} is here already")
             missing[bin] = length
-        put = kernels.put_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, words)
-        if put == kernels.FULL:
+        put = hash_kernels.put_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, words)
+        if put == allocation.FULL:
             raise self.full()
         if put * self.stride != len(words):
             raise ValueError(f"a piece of bin {bin} has a row that is not of this bin, or is there twice")
@@ -247,7 +251,7 @@ class HashTable(Table):
         del missing[bin]
         return True
 
-    def bins_of(self, keys: Array) -> Array:
+    def bins_of(self, keys: Words) -> Ints:
         hashes = np.empty_like(keys)
         mix_all(keys, hashes)
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
@@ -256,43 +260,43 @@ class HashTable(Table):
     def spread(self) -> int:
         return self.reach
 
-    def rows(self, keys: Array) -> Array:
+    def rows(self, keys: Words) -> Ints:
         self.mark(keys)
         rows = np.empty(len(keys), np.int64)
-        if kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
+        if hash_kernels.rows_of(self.words, self.meta, self.ctl, self.stride, self.shift, keys, rows) < 0:
             raise self.full()
         return rows
 
-    def locate(self, key: Array, row: Array, create: bool) -> bool:
-        kernels.find_rows(self.words, self.meta, self.stride, self.reach, key, row)
+    def locate(self, key: Words, row: Ints, create: bool) -> bool:
+        hash_kernels.find_rows(self.words, self.meta, self.stride, self.reach, key, row)
         if row[0] < 0 and create:
             row[:] = self.rows(key)
         elif row[0] >= 0:
-            self.meta[self.bins_of(key), kernels.RECORDS] += 1
+            self.meta[self.bins_of(key), allocation.RECORDS] += 1
         return bool(row[0] >= 0)
 
-    def remove(self, keys: Array) -> None:
+    def remove(self, keys: Words) -> None:
         self.mark(keys)
-        kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
+        hash_kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
-    def anchors(self) -> Array:
+    def anchors(self) -> Words:
         if self.single:
             return self.scan()[0]
-        keys = np.flatnonzero(self.meta[:, kernels.USED]).astype(np.uint64) << np.uint64(self.shift)
+        keys = np.flatnonzero(self.meta[:, allocation.USED]).astype(np.uint64) << np.uint64(self.shift)
         unmix_all(keys, keys)
         return keys
 
-    def scan(self) -> tuple[Array, Array]:
+    def scan(self) -> tuple[Words, Ints]:
         count = self.key_count
         keys, rows = np.empty(count, np.uint64), np.empty(count, np.int64)
-        kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
+        hash_kernels.taken_rows(self.words, self.meta, self.stride, self.reach, keys, rows)
         unmix_all(keys, keys)
         return keys, rows
 
-    def scan_bin(self, bin: int) -> tuple[Array, Array]:
+    def scan_bin(self, bin: int) -> tuple[Words, Ints]:
         rows = self._rows_of_bin(bin)
-        top = (np.uint64(bin) << np.uint64(self.shift)) & kernels.TOP
-        keys = (self.words[rows * self.stride] & ~kernels.TOP) | top
+        top = (np.uint64(bin) << np.uint64(self.shift)) & hash_kernels.TOP
+        keys = (self.words[rows * self.stride] & ~hash_kernels.TOP) | top
         unmix_all(keys, keys)
         return keys, rows
 
@@ -322,84 +326,79 @@ class DenseTable(Table):
         self.domain = domain
         self.shift = bins.bit_length() - 1
         self._each = -(-domain // bins)  # keys of a bin
-        self._made: Array = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
+        self._made: Words = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each bin that has a segment
         self.homes = np.zeros(-(-bins // 64), np.uint64)  # invariant: a bit for each of these that is at home
-        room = int(kernels.room_for(self._each))
+        room = int(allocation.room_for(self._each))
         if workers & (workers - 1) == 0 and workers <= bins and self.segments.reserve_homes(bins * room):
-            self.ctl[kernels.HOME], self.ctl[kernels.TURN] = room, workers.bit_length() - 1
+            self.ctl[allocation.HOME], self.ctl[allocation.TURN] = room, workers.bit_length() - 1
 
     def departed(self, bin: int) -> None:
         super().departed(bin)
-        kernels.set_bit(self._made, bin, False)
-        kernels.set_bit(self.homes, bin, False)
+        dense_kernels.set_bit(self._made, bin, False)
+        dense_kernels.set_bit(self.homes, bin, False)
 
     def arrived(self, bin: int) -> None:
         super().arrived(bin)
-        kernels.set_bit(self._made, bin, True)
-        kernels.set_bit(self.homes, bin, self.segments.is_at_home(bin))
+        dense_kernels.set_bit(self._made, bin, True)
+        dense_kernels.set_bit(self.homes, bin, self.segments.is_at_home(bin))
 
-    def check(self, keys: Array) -> None:
+    def check(self, keys: Words) -> None:
         """ValueError if a key is outside the domain; makes the bins of all keys."""
-        outside = kernels.make_dense(
+        outside = dense_kernels.make_dense(
             self.words, self.meta, self.ctl, self.stride, keys, self.domain, self._each, self._made, self.homes
         )
-        if outside == kernels.FULL:
+        if outside == allocation.FULL:
             raise self.full()
         if outside >= 0:
             key = _readable(int(keys[outside]))
             raise ValueError(f"the key {key} is outside of dense({self.domain}): keys are 0 to {self.domain - 1}")
 
-    def bins_of(self, keys: Array) -> Array:
+    def bins_of(self, keys: Words) -> Ints:
         return (keys & np.uint64(self.bins - 1)).astype(np.int64)
 
     @property
     def spread(self) -> int:
         return self.shift
 
-    def rows(self, keys: Array) -> Array:
+    def rows(self, keys: Words) -> Ints:
         rows = self._places(keys)
         np.add.at(self.records, self.bins_of(keys), 1)
         return rows
 
-    def _places(self, keys: Array) -> Array:
+    def _places(self, keys: Words) -> Ints:
         self.check(keys)
         self.mark(keys)
-        rows: Array = self.meta[self.bins_of(keys), kernels.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
+        rows: Ints = self.meta[self.bins_of(keys), allocation.FIRST] + (keys >> np.uint64(self.shift)).astype(np.int64)
         return rows
 
-    def locate(self, key: Array, row: Array, create: bool) -> bool:
+    def locate(self, key: Words, row: Ints, create: bool) -> bool:
         row[:] = self.rows(key)
         return True
 
-    def remove(self, keys: Array) -> None:
+    def remove(self, keys: Words) -> None:
         self.entries[self._places(keys)] = np.zeros((), self.dtype)
 
-    def anchors(self) -> Array:
+    def anchors(self) -> Words:
         return self.occupied.astype(np.uint64)
 
-    def scan(self) -> tuple[Array, Array]:
+    def scan(self) -> tuple[Words, Ints]:
         """Every key of the bins that are here: a dense key has state, zero if nobody wrote to it."""
         bins = self.occupied
         positions = np.arange(self._each)
         keys = (positions[None, :] << self.shift) + bins[:, None]
-        rows = self.meta[bins, kernels.FIRST][:, None] + positions[None, :]
+        rows = self.meta[bins, allocation.FIRST][:, None] + positions[None, :]
         inside = keys < self.domain
         return keys[inside].astype(np.uint64), rows[inside]
 
-    def scan_bin(self, bin: int) -> tuple[Array, Array]:
-        if not self.meta[bin, kernels.ROOM]:
+    def scan_bin(self, bin: int) -> tuple[Words, Ints]:
+        if not self.meta[bin, allocation.ROOM]:
             return np.empty(0, np.uint64), np.empty(0, np.int64)
         positions = np.arange(self._each)
         keys = (positions << self.shift) + bin
         inside = keys < self.domain
-        return keys[inside].astype(np.uint64), int(self.meta[bin, kernels.FIRST]) + positions[inside]
+        return keys[inside].astype(np.uint64), int(self.meta[bin, allocation.FIRST]) + positions[inside]
 
 
 def make_table(bins: int, schema: Schema, dense: Dense | None) -> Table:
     """The table for keys of a kind."""
     return HashTable(bins, schema) if dense is None else DenseTable(bins, schema, dense.domain, dense.workers)
-
-
-def words_per_row(schema: Schema, tagged: bool) -> Any:
-    """How many words of 64 bits a row of state has."""
-    return state_dtype(schema, tagged).itemsize // 8

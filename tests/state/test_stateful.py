@@ -15,8 +15,8 @@ from dataflow.columns.pact import key_words
 from dataflow.errors import ConstructionError
 from dataflow.state import native as stateful
 from dataflow.state.folds.fold import fold
+from dataflow.state.memory import allocation
 from dataflow.state.stores.join_store import JoinStore
-from dataflow.state.tables import kernels
 from dataflow.state.tables.table import Dense
 from tests.columns.running import Epochs, row, run
 from tests.engine.harness import notes
@@ -196,7 +196,7 @@ def test_a_join_uses_the_room_of_what_has_met_again() -> None:
         assert joining.run(2 * time, [[Columns({"k": keys.repeat(3), "x": np.arange(30)})], []]) == []
         (pairs,) = joining.run(2 * time + 1, [[], [Columns({"k": keys, "y": keys})]])
         assert sorted(pairs.rows()) == [(k, 3 * (k % 10) + i, k) for k in keys.tolist() for i in range(3)]
-    lefts, rights = (int(pool.segments.meta[:, kernels.USED].sum()) for pool in joining.parts[1:])
+    lefts, rights = (int(pool.segments.meta[:, allocation.USED].sum()) for pool in joining.parts[1:])
     assert lefts <= 60 and rights == 400  # 30 at a time, over two bins
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
-from dataflow.state.folds.driver import Driver
+from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import fold
-from dataflow.state.memory import reuse as warm
+from dataflow.state.memory import allocation, reuse
 from dataflow.state.memory.segments import RESERVED, OutOfMemory, Segments
-from dataflow.state.tables import kernels
+from dataflow.state.tables import blocks, hash_kernels
 from dataflow.state.tables import table as table_module
 from dataflow.state.tables.table import Dense, DenseTable, HashTable, Table, make_table
 from tests.columns.mapped import resident_of
@@ -49,20 +49,20 @@ def check_invariants(table: Table) -> None:
     """Segments do not overlap, whether in use or given back; each bin counts its keys; each key is in its bin."""
     segments = table.segments
     stretches = [(first, first + room) for first, room in segments.meta[:, :2].tolist() if room]
-    for number in range(kernels.SIZES):
-        head = int(segments.ctl[kernels.FREE + number])
+    for number in range(allocation.SIZES):
+        head = int(segments.ctl[allocation.FREE + number])
         while head:
-            stretches.append((head - 1, head - 1 + int(kernels.size_of(number))))
+            stretches.append((head - 1, head - 1 + int(allocation.size_of(number))))
             head = int(segments.words[(head - 1) * segments.stride])
     stretches.sort()
     assert all(end <= start for (_, end), (start, _) in pairwise(stretches))
-    assert not stretches or stretches[-1][1] <= segments.ctl[kernels.GIVEN]
+    assert not stretches or stretches[-1][1] <= segments.ctl[allocation.GIVEN]
     if not table.dense:
         keys, rows = table.scan()
         bins = table.bins_of(keys)
-        assert np.array_equal(np.bincount(bins, minlength=table.bins), segments.meta[:, kernels.USED])
+        assert np.array_equal(np.bincount(bins, minlength=table.bins), segments.meta[:, allocation.USED])
         places = bins >> segments.deep
-        first, room = segments.meta[places, kernels.FIRST], segments.meta[places, kernels.ROOM]
+        first, room = segments.meta[places, allocation.FIRST], segments.meta[places, allocation.ROOM]
         assert ((first <= rows) & (rows < first + room)).all()
 
 
@@ -86,7 +86,7 @@ def test_rows_leave_a_shared_segment_while_others_change_it(monkeypatch: pytest.
         bin, found = chance.randrange(8), dict[int, int]()
         for _, words in table.leave(bin, 4):
             rows = words.reshape(-1, 2)
-            hashes = (rows[:, 0] & ~kernels.TOP) | ((np.uint64(bin) << np.uint64(61)) & kernels.TOP)
+            hashes = (rows[:, 0] & ~hash_kernels.TOP) | ((np.uint64(bin) << np.uint64(61)) & hash_kernels.TOP)
             unmix_all(np.ascontiguousarray(hashes), keys := np.empty(len(rows), np.uint64))
             for key, n in zip(keys.tolist(), rows[:, 1].tolist(), strict=True):
                 assert key not in found
@@ -147,7 +147,7 @@ def test_a_hash_table_is_a_dictionary(bins: int, most: int, monkeypatch: pytest.
                 for key in keys:
                     truth.pop(key, None)
             found = np.empty(len(pool), np.int64)
-            kernels.find_rows(table.words, table.meta, table.stride, table.reach, keys_of(*pool), found)
+            hash_kernels.find_rows(table.words, table.meta, table.stride, table.reach, keys_of(*pool), found)
             assert [row >= 0 for row in found.tolist()] == [key in truth for key in pool]
         assert contents(table) == truth
         check_invariants(table)
@@ -273,7 +273,7 @@ def test_segments_fill_from_the_front_when_packed() -> None:
                 first, room, used, _ = segments.meta[bin].tolist()
                 assert used < room
                 segments.words[(first + used) * 3 : (first + used + 1) * 3] = number
-                segments.meta[bin, kernels.USED] += 1
+                segments.meta[bin, allocation.USED] += 1
                 truth[bin] += [number] * 3
             if chance.random() < 0.3:
                 gone = chance.randrange(8)
@@ -356,14 +356,14 @@ def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_fo
         return state.n
 
     table = make_table(bins, add.state, Dense(1 << 20) if dense else None)
-    driver = Driver(add, ("value",), table, True)
-    size, batches = kernels.BLOCK * 3 - 1, 61  # two blocks and most of a third: batches need not be whole blocks
+    driver = FoldDriver(add, ("value",), table, True)
+    size, batches = blocks.BLOCK * 3 - 1, 61  # two blocks and most of a third: batches need not be whole blocks
     keys = np.random.default_rng(1).integers(0, 1 << 20, (batches, size), dtype=np.uint64)
     for batch in keys:
         if isinstance(table, DenseTable):
             table.check(batch)
         driver.apply(0, batch, [np.ones(size, np.int64)])
-    counted = table.meta[:, kernels.RECORDS]
+    counted = table.meta[:, allocation.RECORDS]
     exact = np.bincount(table.bins_of(keys.reshape(-1)), minlength=bins)
     if bins == 1 << 16:
         assert np.array_equal(counted, exact)
@@ -373,7 +373,7 @@ def test_records_are_counted_by_bin_and_with_very_many_bins_some_blocks_stand_fo
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
-@pytest.mark.parametrize("bins", [8, 2 * kernels.NEAR])
+@pytest.mark.parametrize("bins", [8, 2 * blocks.NEAR])
 def test_dense_bins_are_found_at_home_and_elsewhere(bins: int, workers: int) -> None:
     """Folds over tables that bins leave, come to and come back to: with many bins those at home are not looked up."""
 
@@ -384,7 +384,7 @@ def test_dense_bins_are_found_at_home_and_elsewhere(bins: int, workers: int) -> 
 
     chance, domain = np.random.default_rng(bins + workers), 3 * bins - 1
     tables = [make_table(bins, add.state, Dense(domain, workers)) for _ in range(2)]
-    drivers = [Driver(add, ("value",), table, True) for table in tables]
+    drivers = [FoldDriver(add, ("value",), table, True) for table in tables]
     owner, truth = np.arange(bins) % 2, np.zeros(domain, np.int64)
     some = chance.integers(0, min(domain, bins), 40)  # few bins, so that they meet again
     for _ in range(30):
@@ -408,12 +408,12 @@ def test_dense_bins_are_found_at_home_and_elsewhere(bins: int, workers: int) -> 
 def test_a_dense_bin_that_comes_back_is_at_home_and_one_that_is_made_again_is_empty() -> None:
     here, there = (DenseTable(8, {"n": "i8"}, 80, 2) for _ in range(2))
     here["n"][here.rows(keys_of(3, 11))] = 5
-    home = here.meta[3, kernels.FIRST]
+    home = here.meta[3, allocation.FIRST]
     move(3, here, there)
     assert here.homes.tolist() == [0] and there.homes.tolist() == [0]
-    assert int(there.meta[3, kernels.FIRST]) >= 8 * 12, "there it is a guest, behind all homes"
+    assert int(there.meta[3, allocation.FIRST]) >= 8 * 12, "there it is a guest, behind all homes"
     move(3, there, here)
-    assert here.meta[3, kernels.FIRST] == home and here.homes.tolist() == [1 << 3]
+    assert here.meta[3, allocation.FIRST] == home and here.homes.tolist() == [1 << 3]
     move(3, here, there)
     assert here["n"][here.rows(keys_of(3, 11))].tolist() == [0, 0], "what it left behind is not found again"
 
@@ -442,8 +442,8 @@ def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
 def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the large page that one written word would cost. But for those that are kept."""
     rows, bins, kept = 1 << 19, 16, 2  # 4 MiB each
-    monkeypatch.setattr(warm, "MOST", (kept * rows + 1) * 8)
-    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    monkeypatch.setattr(reuse, "MOST", (kept * rows + 1) * 8)
+    monkeypatch.setattr(reuse, "SECONDS", 3600.0)
     segments = Segments(bins, 1)
 
     def fill() -> set[int]:
@@ -451,7 +451,7 @@ def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypa
             segments.make(bin, rows, rows)
             segments.contents(bin)[:] = bin + 1
         assert all((segments.contents(bin) == bin + 1).all() for bin in range(bins))
-        return set(segments.meta[:, kernels.FIRST].tolist())
+        return set(segments.meta[:, allocation.FIRST].tolist())
 
     places = fill()
     assert len(places) == bins and resident_of(segments.words, bins * rows) == bins << 22
@@ -472,7 +472,7 @@ def test_a_place_that_is_kept_has_zeros_once_its_bin_has_left(
 ) -> None:
     """Pages that lie within it are given back or written to, and so are its edges (96 rows of 86 words begin and end in
     the middle of a page); its neighbours are not."""
-    monkeypatch.setattr(warm, "MOST", kept)
+    monkeypatch.setattr(reuse, "MOST", kept)
     table = DenseTable(4, {"a": ("i8", words)}, 4 * rows)
     keys = np.arange(4 * rows, dtype=np.uint64)
     table["a"][table.rows(keys)] = 7

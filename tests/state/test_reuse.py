@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from dataflow.columns.batch import Array
-from dataflow.state.memory import reuse as warm
-from dataflow.state.memory.reuse import Place, Warm
+from dataflow.state.memory import allocation, reuse
+from dataflow.state.memory.reuse import FreePlace, FreePlaces
 from dataflow.state.memory.segments import Segments
-from dataflow.state.tables import kernels
 from dataflow.state.tables.table import Dense, DenseTable, Table, make_table
 from tests.columns.mapped import resident_of
 
@@ -25,11 +24,11 @@ class Owner:
     """Of places: notes what is let go."""
 
     def __init__(self) -> None:
-        self.gone: list[Place] = []
+        self.gone: list[FreePlace] = []
         self.settled = 0
         self.some = threading.Event()
 
-    def let_go(self, place: Place) -> None:
+    def let_go(self, place: FreePlace) -> None:
         self.gone.append(place)
         self.some.set()
 
@@ -42,15 +41,15 @@ def threads() -> set[threading.Thread]:
 
 
 def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "MOST", 100)
-    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    monkeypatch.setattr(reuse, "MOST", 100)
+    monkeypatch.setattr(reuse, "SECONDS", 3600.0)
     for seed in range(200):
         chance, owner = Random(seed), Owner()
-        places, kept = Warm(owner.let_go, owner.settle), list[Place]()
+        places, kept = FreePlaces(owner.let_go, owner.settle), list[FreePlace]()
         for first in range(60):
             if chance.random() < 0.5:
                 room = chance.choice([4, 8])
-                place = Place(first, room, 2 * room, chance.choice([None, first]))
+                place = FreePlace(first, room, 2 * room, chance.choice([None, first]))
                 expected = sum(p.size for p in kept) + place.size <= 100
                 assert places.keep(place) == expected
                 kept += [place] * expected
@@ -73,21 +72,21 @@ def test_places_are_taken_as_a_slow_list_would_have_it(monkeypatch: pytest.Monke
 
 
 def test_what_nobody_takes_is_let_go_by_a_thread_that_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "SECONDS", 0.0)
+    monkeypatch.setattr(reuse, "SECONDS", 0.0)
     owner, others = Owner(), threads()
-    places = Warm(owner.let_go, owner.settle)
+    places = FreePlaces(owner.let_go, owner.settle)
     for first in range(3):  # and another thread begins
-        assert places.keep(Place(first, 4, 8, None))
+        assert places.keep(FreePlace(first, 4, 8, None))
         assert owner.some.wait(60)
         owner.some.clear()
         for thread in threads() - others:
             thread.join(60)
-        assert owner.gone == [Place(n, 4, 8, None) for n in range(first + 1)]
+        assert owner.gone == [FreePlace(n, 4, 8, None) for n in range(first + 1)]
         assert owner.settled == first + 1
 
 
 def test_nobody_is_kept_alive_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    monkeypatch.setattr(reuse, "SECONDS", 3600.0)
     segments, others = Segments(2, 1), threads()
     segments.make(0, 1 << 16, 1 << 16)
     segments.clear(0)
@@ -101,12 +100,12 @@ def test_nobody_is_kept_alive_by_what_is_kept(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bin_that_comes_back_gets_its_home_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "SECONDS", 3600.0)
+    monkeypatch.setattr(reuse, "SECONDS", 3600.0)
     rows = 1 << 14
     table = DenseTable(4, {"n": "i8"}, 4 * rows)
     keys = np.arange(4 * rows, dtype=np.uint64)
     table["n"][table.rows(keys)] = keys
-    homes = table.meta[:, kernels.FIRST].tolist()
+    homes = table.meta[:, allocation.FIRST].tolist()
     left = table.segments.contents(1).copy()
     for bin in (1, 2):
         table.segments.clear(bin)
@@ -114,14 +113,14 @@ def test_a_bin_that_comes_back_gets_its_home_and_nobody_else_does(monkeypatch: p
     for bin in (2, 1):
         assert table.come(bin, (rows, rows, 0, 0), left)
         table.arrived(bin)
-    assert table.meta[:, kernels.FIRST].tolist() == homes
+    assert table.meta[:, allocation.FIRST].tolist() == homes
     assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
     table.segments.clear(1)
     table.departed(1)
     table.segments.let_go()
     assert table.come(1, (rows, rows, 0, 0), left)
     table.arrived(1)
-    assert int(table.meta[1, kernels.FIRST]) not in homes, "its pages went back: there are others that were touched"
+    assert int(table.meta[1, allocation.FIRST]) not in homes, "its pages went back: there are others that were touched"
     assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
 
 
@@ -143,7 +142,7 @@ def test_a_table_that_every_bin_has_left_has_no_memory_and_can_be_used_again(bin
     for round in range(3):
         for part in np.array_split(keys, 16):  # it grows
             fill(table, part)
-        given = int(table.ctl[kernels.GIVEN]) * table.stride
+        given = int(table.ctl[allocation.GIVEN]) * table.stride
         assert resident_of(words, given) >= (32 << 20 if dense else 64 << 20)
         if round == 2:  # one bin stays, and so does what it has
             stays = table.bins_of(keys[:1])[0]
@@ -175,12 +174,12 @@ def test_a_bin_that_is_being_made_counts(monkeypatch: pytest.MonkeyPatch) -> Non
         assert asked[0].is_alive()
         return first
 
-    original = kernels.allocate_rows
-    monkeypatch.setattr(kernels, "allocate_rows", and_then)
+    original = allocation.allocate_rows
+    monkeypatch.setattr(allocation, "allocate_rows", and_then)
     segments.make(1, 1 << 19, 1 << 19)
     segments.contents(1)[:] = 5
     asked[0].join(60)
-    monkeypatch.setattr(kernels, "allocate_rows", original)
+    monkeypatch.setattr(allocation, "allocate_rows", original)
     segments.make(2, 1 << 19, 1 << 19)
     segments.contents(2)[:] = 6
     assert (segments.contents(1) == 5).all()

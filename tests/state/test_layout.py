@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MODULES = {f"dataflow.state.tables.{name}" for name in ("kernels", "heaps", "chains")}
+MODULES = {
+    "dataflow.state.memory.allocation",
+    *(f"dataflow.state.tables.{name}" for name in ("blocks", "hash_kernels", "dense_kernels", "heaps", "chains")),
+}
 STATE = ROOT / "dataflow" / "state"
 KNOWING = [
     *(STATE / room for room in ("tables", "memory", "folds")),
@@ -42,8 +45,8 @@ def test_nobody_else_knows_the_layout(package: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from dataflow.state.tables.kernels import USED", "from dataflow.state.tables import heaps", "x = table.meta[0]",
-     "import dataflow.state.tables.chains", "part.segments.make_ready(5)"],
+    ["from dataflow.state.memory.allocation import USED", "from dataflow.state.tables import heaps",
+     "x = table.meta[0]", "import dataflow.state.tables.chains", "part.segments.prefault(5)"],
 )  # fmt: skip
 def test_it_would_be_found(line: str) -> None:
     assert [*offences(line)]

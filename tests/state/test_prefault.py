@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataflow.state.memory import prefault as ahead
+from dataflow.state.memory import allocation, prefault
 from dataflow.state.memory.segments import Segments
-from dataflow.state.tables import kernels
 from dataflow.state.tables.table import HashTable
 
 MIB = 1 << 20
@@ -22,8 +21,8 @@ def touched(given_bytes: int, size: int, words: np.ndarray) -> int:  # type: ign
     """Lets it run once over an array, to keep four megabytes ready; how far it got."""
     own = np.zeros(2, np.int64)
     given = np.array([given_bytes // 8])
-    ahead.keep_ahead(words.ctypes.data, given, 8, size, 4 * MIB, 64 * MIB, own, True)
-    return int(own[ahead.READY])
+    prefault.keep_ahead(words.ctypes.data, given, 8, size, 4 * MIB, 64 * MIB, own, True)
+    return int(own[prefault.READY])
 
 
 def test_pages_beyond_what_is_given_out_are_touched_and_nothing_changes() -> None:
@@ -46,7 +45,7 @@ def test_touched_pages_are_there() -> None:
     assert resident() - before >= 3 * MIB  # of four; others may have let go of some meanwhile
     segments = Segments(2, 1)
     before = resident()
-    segments.make_ready(8 * MIB)
+    segments.prefault(8 * MIB)
     assert resident() - before >= 7 * MIB
     assert not segments.words[: MIB].any()
 
@@ -60,21 +59,21 @@ def test_it_stays_within_the_array() -> None:
 def test_it_does_nothing_when_it_was_told_to_stop() -> None:
     words = np.frombuffer(mmap.mmap(-1, MIB), np.uint64)
     own = np.array([1, 0])
-    ahead.keep_ahead(words.ctypes.data, np.zeros(1, np.int64), 8, MIB, MIB, MIB, own, False)
-    assert own[ahead.READY] == 0
+    prefault.keep_ahead(words.ctypes.data, np.zeros(1, np.int64), 8, MIB, MIB, MIB, own, False)
+    assert own[prefault.READY] == 0
 
 
 def test_small_segments_have_no_thread_and_large_ones_take_theirs_with_them() -> None:
     before = set(threading.enumerate())
     segments = Segments(2, 1)
-    segments.make(0, kernels.room_for(1000), 1000)
-    segments.stay_ahead()
+    segments.make(0, allocation.room_for(1000), 1000)
+    segments.prefault_ahead()
     assert set(threading.enumerate()) == before
-    segments.make(1, kernels.room_for(ahead.ENOUGH // 8), 1)
-    segments.stay_ahead()
-    segments.stay_ahead()
+    segments.make(1, allocation.room_for(prefault.ENOUGH // 8), 1)
+    segments.prefault_ahead()
+    segments.prefault_ahead()
     (thread,) = set(threading.enumerate()) - before
-    assert thread.name == "memory ahead"
+    assert thread.name == "prefault"
     del segments
     gc.collect()
     thread.join(10)
@@ -85,25 +84,25 @@ def test_what_it_may_be_touching_stays_mapped_while_it_runs() -> None:
     before = set(threading.enumerate())
     words = np.frombuffer(mmap.mmap(-1, MIB), np.uint64)
     held = weakref.ref(words)
-    own = ahead.start(words, np.zeros(1, np.int64), 8, MIB)
+    own = prefault.start(words, np.zeros(1, np.int64), 8, MIB)
     del words
     gc.collect()
     assert held() is not None
     (thread,) = set(threading.enumerate()) - before
-    own[ahead.STOP] = 1
+    own[prefault.STOP] = 1
     thread.join(10)
     assert held() is None
 
 
 def test_bins_with_as_many_keys_grow_one_after_the_other() -> None:
     table = HashTable(256, {"count": "i8"})
-    keys, most, rooms = 100_000, 0.0, table.meta[:, kernels.ROOM].copy()
+    keys, most, rooms = 100_000, 0.0, table.meta[:, allocation.ROOM].copy()
     table.rows(np.arange(keys).astype(np.uint64))
     while keys < 400_000:
         more = keys // 100
-        rooms[:] = table.meta[:, kernels.ROOM]
+        rooms[:] = table.meta[:, allocation.ROOM]
         table.rows(np.arange(keys, keys + more).astype(np.uint64))
-        most = max(most, float((table.meta[:, kernels.ROOM] != rooms).mean()))
+        most = max(most, float((table.meta[:, allocation.ROOM] != rooms).mean()))
         keys += more
     assert most < 0.2  # all of them at once, nearly, if each were content with the same share
 
@@ -112,9 +111,9 @@ def test_queues_with_as_many_rows_grow_one_after_the_other() -> None:
     segments, most, rooms = Segments(256, 2, packed=True), 0.0, np.zeros(256, np.int64)
     for rows in range(2000):
         segments.reserve(np.arange(256))
-        segments.meta[:, kernels.USED] += 1
+        segments.meta[:, allocation.USED] += 1
         if rows > 500:
-            most = max(most, float((segments.meta[:, kernels.ROOM] != rooms).mean()))
-        rooms[:] = segments.meta[:, kernels.ROOM]
-        assert (segments.meta[:, kernels.USED] <= segments.meta[:, kernels.ROOM]).all()
+            most = max(most, float((segments.meta[:, allocation.ROOM] != rooms).mean()))
+        rooms[:] = segments.meta[:, allocation.ROOM]
+        assert (segments.meta[:, allocation.USED] <= segments.meta[:, allocation.ROOM]).all()
     assert most < 0.2

@@ -12,8 +12,8 @@ from dataflow.columns import Columns
 from dataflow.state.folds.fold import Fold, fold
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.tables.pending import Pending
-from tests.columns.test_pending import KINDS, words_of
 from tests.engine.harness import notes
+from tests.state.test_pending import KINDS, words_of
 
 STATE = {"n": "i8", "over": "b1"}
 

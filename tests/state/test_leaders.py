@@ -11,7 +11,7 @@ from dataflow.state.tables import table as table_module
 from dataflow.state.tables.leaders import Leaders
 from dataflow.state.tables.one_key import put_row, take_row
 from dataflow.state.tables.table import Dense, Table, make_table
-from tests.columns.test_tables import keys_of, move
+from tests.state.test_tables import keys_of, move
 
 STATE = {"flag": "i4", "n": "i8", "x": "f8"}
 DOMAIN = 50

@@ -1,0 +1,114 @@
+"""Native stateful operators on columns: an exchange by key, and a table that outlives times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.operator import Step
+from dataflow.columns.batch import Columns
+from dataflow.columns.pact import ExchangeColumns
+from dataflow.columns.schema import Schema
+from dataflow.errors import ConstructionError
+from dataflow.state.folds.fold import Fold
+from dataflow.state.host import Host
+from dataflow.state.stores.batch_store import BatchFold, BatchStore
+from dataflow.state.stores.column_store import ColumnStore
+from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.tables.table import Dense
+from dataflow.time.timestamp import unit_of
+
+if TYPE_CHECKING:
+    from dataflow.build.stream import Stream
+
+_SEGMENTS = 256  # of a native table: they make growth gradual, and mean nothing else
+
+
+def state_machine(
+    stream: Stream[Columns],
+    *,
+    key: str,
+    value: str | Sequence[str] | None = None,
+    fold: Fold,
+    due: Fold | None = None,
+    order: Sequence[str] = (),
+    keys: Dense | None = None,
+    name: str = "state_machine",
+) -> Stream[Columns]:
+    """State by key, changed by a compiled fold: see `dataflow.state.native.state_machine`."""
+    return _stateful((stream,), (Side(key, value, fold, order),), due, keys, name)
+
+
+def binary(
+    left: Stream[Columns],
+    right: Stream[Columns],
+    *,
+    key: str,
+    right_key: str | None = None,
+    value: str | Sequence[str] | None = None,
+    right_value: str | Sequence[str] | None = None,
+    fold: Fold,
+    right_fold: Fold,
+    due: Fold | None = None,
+    keys: Dense | None = None,
+    name: str = "binary",
+) -> Stream[Columns]:
+    """Two inputs over one state: see `dataflow.state.native.binary`."""
+    sides = (Side(key, value, fold), Side(right_key or key, right_value, right_fold))
+    return _stateful((left, right), sides, due, keys, name)
+
+
+def unary(
+    stream: Stream[Columns],
+    *,
+    key: str,
+    fold: BatchFold,
+    state: Schema,
+    pending: Schema | None = None,
+    keys: Dense | None = None,
+    name: str = "unary",
+) -> Stream[Columns]:
+    """State by key that a function of whole batches changes: see `dataflow.state.native.unary`."""
+    unit = unit_of(stream.scope.domain)
+    return native((stream,), (key,), BatchStore(name, (key,), fold, state, pending, _SEGMENTS, keys, unit), name)
+
+
+def join(
+    left: Stream[Columns],
+    right: Stream[Columns],
+    *,
+    key: str,
+    right_key: str | None = None,
+    value: Sequence[str] = (),
+    right_value: Sequence[str] = (),
+    unique: str | None = None,
+    name: str = "join",
+) -> Stream[Columns]:
+    """Every pair of records with equal keys: see `dataflow.state.native.join`."""
+    by = (key, right_key or key)
+    return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+
+
+def _stateful(
+    streams: Sequence[Stream[Columns]], sides: Sequence[Side], due: Fold | None, dense: Dense | None, name: str
+) -> Stream[Columns]:
+    return native(streams, [side.key for side in sides], FoldStore(name, sides, due, _SEGMENTS, dense), name)
+
+
+def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: ColumnStore, name: str) -> Stream[Columns]:
+    """An operator that hosts a store, behind an exchange by the key of each stream."""
+    scope = streams[0].scope
+    if not scope.domain.total:
+        raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
+    builder = OperatorBuilder(scope, name)
+    for stream, key in zip(streams, keys, strict=True):
+        builder.add_input(stream, ExchangeColumns((key,)))
+    builder.add_output()
+
+    def make(context: Context) -> Step:
+        return Host(context, store, context.inputs).step
+
+    (out,) = builder.build(make, frontier=True)
+    return out

@@ -1,0 +1,89 @@
+"""Native stateful operators on rows: an exchange that gives each record the bin of its key, and a store of bins."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from dataflow.build.builder import Context, OperatorBuilder, require_callable
+from dataflow.build.operator import Step
+from dataflow.channels.pact import Batch, Pact
+from dataflow.errors import ConstructionError
+from dataflow.state.binning import bin_of, shift_of
+from dataflow.state.host import Host
+from dataflow.state.stores.row_folds import folding, one_input
+from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
+from dataflow.time.order import Time
+
+if TYPE_CHECKING:
+    from dataflow.build.stream import Stream
+
+BINS = 256  # of a native store: they mean nothing but the unit in which state can be looked at and saved
+
+K = TypeVar("K")  # of keys
+V = TypeVar("V")  # of values, or of records
+S = TypeVar("S")  # of states
+R = TypeVar("R")  # of what comes out
+
+
+class ExchangeBins(Pact):
+    """Each record goes, with the bin of its key, to the worker that has the bin: bin mod workers, as Megaphone deals
+    bins out at first."""
+
+    name = "exchange of bins"
+    validates = True  # one worker needs the bins as well
+
+    def __init__(self, key: KeyOf, bins: int) -> None:
+        self._key = key
+        self._shift = shift_of(bins)
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Rows]:
+        parts: list[Rows] = [[] for _ in range(peers)]
+        key, shift = self._key, self._shift
+        for record in batch:
+            bin = bin_of(key(record), shift)
+            parts[bin % peers].append((bin, record))
+        return parts
+
+
+def state_machine(
+    stream: Stream[tuple[K, V]],
+    *,
+    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    name: str = "state_machine",
+) -> Stream[R]:
+    """State by key over a stream of (key, value) pairs: see `dataflow.state.native.state_machine`."""
+    require_callable(fold, name, "fold")
+    return _native(stream, operator.itemgetter(0), dict, folding(fold), name)
+
+
+def unary(
+    stream: Stream[V],
+    *,
+    key: Callable[[V], K],
+    fold: Callable[[Time, list[V], S, Postponer], Iterable[R]],
+    state: Callable[[], S],
+    name: str = "unary",
+) -> Stream[R]:
+    """State by bin that a function of a bin's records changes: see `dataflow.state.native.unary`."""
+    for function, role in ((key, "key"), (fold, "fold"), (state, "state (a function that makes one)")):
+        require_callable(function, name, role)
+    return _native(stream, key, state, one_input(fold), name)
+
+
+def _native(stream: Stream[V], key: KeyOf, state: Callable[[], object], apply: Apply, name: str) -> Stream[R]:
+    scope = stream.scope
+    if not scope.domain.total:
+        raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
+    shift = shift_of(BINS)
+    store = RowStore(name, BINS, (key,), lambda key: bin_of(key, shift), state, apply)
+    builder = OperatorBuilder(scope, name)
+    builder.add_input(stream, ExchangeBins(key, BINS))
+    builder.add_output()
+
+    def make(context: Context) -> Step:
+        return Host(context, store, context.inputs).step
+
+    (out,) = builder.build(make, frontier=True)
+    return out

@@ -1,0 +1,112 @@
+"""The rooms of the house, and which of them may import which.
+
+A line is `room: rooms that it imports at once | rooms that it imports when a function first runs, or for types only`.
+The room of a package is its front door, `__init__`, alone. `bench` is not listed: it may import everything, and nothing
+imports it. `python -m tests.house.layers` prints the table as the code has it.
+"""
+
+from __future__ import annotations
+
+from tests.house.layers import table
+
+# ruff: noqa: E501 (a room, a line)
+ROOMS = table(
+    """
+dataflow.errors:
+dataflow.time: dataflow.errors
+dataflow.progress: dataflow.comm dataflow.errors dataflow.time
+dataflow.compiled:
+dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
+dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
+dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.comm.values:
+dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.time | dataflow.operators
+dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.run
+dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
+dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
+dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
+dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.run dataflow.time
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.time
+dataflow.state.memory: dataflow.columns dataflow.compiled dataflow.state.tables
+dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.state.memory
+dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.tables
+dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state dataflow.state.folds dataflow.state.memory dataflow.state.tables dataflow.time
+
+megaphone.errors: dataflow
+megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.stores dataflow.state.tables dataflow.time megaphone.errors
+megaphone.control: dataflow dataflow.errors megaphone.errors megaphone.keys
+megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state dataflow.time megaphone.control
+megaphone.router: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load
+megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.time megaphone.keys megaphone.load megaphone.router
+megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.router
+megaphone.operators: dataflow dataflow.errors dataflow.state.stores dataflow.time megaphone.assembly megaphone.router | dataflow.state.folds dataflow.state.tables
+megaphone.migration: dataflow dataflow.errors dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
+megaphone.harness: dataflow.operators dataflow.run | megaphone.harness.plots
+megaphone.harness.plots: megaphone.harness
+megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators | dataflow.state.folds megaphone.router
+
+planners.errors:
+planners.decoding: planners.errors
+planners.model: planners.errors
+planners.intervals: dataflow.compiled planners.errors planners.model planners.mtm
+planners.mtm: dataflow.compiled planners.decoding planners.errors planners.intervals planners.model
+planners.links: megaphone.migration planners.errors planners.model
+planners.rebalance: dataflow.compiled megaphone.load
+planners.loop: megaphone.keys planners.decoding planners.errors planners.intervals planners.model planners.rebalance | megaphone megaphone.load megaphone.migration
+planners.spark: planners.errors planners.model planners.mtm
+planners.cli: planners.decoding planners.errors planners.intervals planners.links planners.loop planners.model planners.mtm
+planners.__main__: planners.cli
+planners: planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
+
+nexmark.events: dataflow.compiled
+nexmark.queries: dataflow dataflow.columns dataflow.compiled dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables megaphone megaphone.assembly megaphone.control nexmark.events
+nexmark.runs: dataflow dataflow.columns dataflow.state.folds dataflow.time megaphone megaphone.assembly megaphone.control megaphone.harness megaphone.migration nexmark.events nexmark.queries
+nexmark.answers: megaphone megaphone.control nexmark.events nexmark.runs
+nexmark.commands: dataflow dataflow.errors megaphone megaphone.control megaphone.harness megaphone.harness.plots nexmark.answers nexmark.events nexmark.queries nexmark.runs
+nexmark.__main__: nexmark.commands
+nexmark: nexmark.events
+"""
+)
+
+# Where a room must never get to, whatever the table above says: (rooms, what they never import, at once only).
+ENGINE = ("time", "progress", "build", "run", "channels", "operators", "comm", "launch", "execute", "compiled")
+LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
+    (("dataflow",), ("megaphone", "planners", "nexmark", "bench"), False),  # the engine knows nothing of bins
+    (("megaphone",), ("planners", "nexmark", "bench"), False),
+    (("planners",), ("nexmark", "bench"), False),
+    (("planners",), ("megaphone",), True),  # plans are made without an engine
+    (("nexmark",), ("planners", "bench"), False),
+    (tuple(f"dataflow.{room}" for room in ENGINE), ("dataflow.state",), False),  # the engine knows nothing of keys
+    (("dataflow.state.stores", "dataflow.state.host", "dataflow.state.native"), ("dataflow.compiled",), False),
+    (("dataflow", "megaphone", "planners", "nexmark", "bench"), ("tests",), False),
+]
+
+# Packages that only some rooms may import, at any time.
+OUTSIDE: dict[str, tuple[str, ...]] = {
+    "pyspark": ("planners.spark", "nexmark.answers.spark_oracle", "dataflow.launch.spark"),
+    "matplotlib": ("megaphone.harness", "planners.cli.picture"),
+    "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
+    "msgpack": ("dataflow.comm",),
+    "polars": ("dataflow.columns",),
+    "numba": (
+        "dataflow.compiled",
+        "dataflow.columns",
+        "dataflow.state.tables",
+        "dataflow.state.memory",
+        "dataflow.state.folds",
+        "nexmark.events",
+    ),
+    "trio": (
+        "dataflow.comm",
+        "dataflow.execute",
+        "dataflow.launch",
+        "dataflow.operators",
+        "dataflow.run",
+        "dataflow.testing",
+        "megaphone.control",
+        "megaphone.harness",
+    ),
+}
