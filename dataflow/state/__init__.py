@@ -2,8 +2,12 @@
 
 - `store`: the door. What a store is to those who host it, move it, save it and look into it.
 - `host`: the one loop around a store: which records are applied when.
-- `pieces`: the one form in which state travels.
-- `stores`: stores in rows and in columns.
+- `pieces`: the one format of state in transit.
+- `stores`: stores in rows and in columns. `folds`: what users write for one record, compiled. `tables`: rows by key.
+  `memory`: where these lie.
+- `native`: stateful operators whose state stays on its worker; `native_rows` and `native_columns` make them.
+- `values`: names for users' own values. `arrays`: names for ours. `binning`: from the key of a row to its bin.
 
 Keys are grouped into bins, which are what moves. Who moves them, and when, is Megaphone's business.
+docs/internals/state.md tells the whole.
 """

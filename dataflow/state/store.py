@@ -36,7 +36,7 @@ class UnmovableState(TypeError):
 
 @dataclass(frozen=True, slots=True)
 class BinView:
-    """What is in a bin: a copy, to look at."""
+    """What is in a bin, to look at. In rows the values are the user's own objects: nobody may change them."""
 
     bin: int
     bytes: int  # about what would travel
@@ -93,12 +93,13 @@ class Store(ABC, Generic[B]):
 
     @abstractmethod
     def take_bin(self, bin: int, limit: int) -> Iterator[Piece]:
-        """Takes a bin out, with its post-dated records, in pieces of at most `limit` words of state. Nobody may change
-        the bin before the last piece has been asked for."""
+        """Takes a bin out, with its post-dated records, in pieces of at most `limit` words of state. The bin has left
+        when the iterator is exhausted; until then nobody may change it. A piece may be a view of the store's memory:
+        it is good until the next one is asked for. None if nothing is in the bin."""
 
     @abstractmethod
     def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
-        """The same pieces; the bin stays as it is."""
+        """The same pieces; the bin stays as it is. They may be views: good until the bin changes."""
 
     @abstractmethod
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
@@ -110,12 +111,13 @@ class Store(ABC, Generic[B]):
 
     @abstractmethod
     def put(self, piece: Piece) -> None:
-        """Takes a piece in. Pieces come in any order; the bin or key is there when all have come. ValueError if the
-        piece cannot be right."""
+        """Takes a piece in. Pieces come in any order; the bin or key is there when all have come, and nobody may ask
+        for it before. ValueError if the piece cannot be right or comes twice; AssertionError if the bin is here
+        already, which no migration and no snapshot may cause."""
 
     @abstractmethod
     def view(self, bin: int) -> BinView:
-        """A copy of what is in a bin. O(bin)."""
+        """What is in a bin: its keys with their state, and its post-dated records. O(bin)."""
 
     @abstractmethod
     def view_apart(self) -> Mapping[Key, State]:
@@ -151,7 +153,11 @@ class Store(ABC, Generic[B]):
 
     @abstractmethod
     def track_changes(self) -> None:
-        """From now on `take_changed` says which bins have changed. Until this is asked for it costs nothing."""
+        """From now on `take_changed` says which bins have changed: at first, all that are here. Keys that live apart
+        have no marks: they are few, and `copy_apart` gives all of them.
+
+        Until this is asked for it costs nothing. COST
+        """
 
     @abstractmethod
     def take_changed(self) -> NDArray[np.intp]:

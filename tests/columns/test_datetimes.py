@@ -349,7 +349,7 @@ def test_joins_keep_units_and_zones_and_refuse_others() -> None:
         with pytest.raises(TypeError, match=re.escape(says)):
             joining.run(2, [[Columns({"k": [1], "t": other[:1]})], []])
     pool, arrives = joining.parts[1], Pool(4, ["t"])
-    arrives.heed(pool.describe())
+    arrives.adopt(pool.describe())
     assert arrives.kinds == pool.kinds and arrives.kinds is not None and arrives.kinds[0].zone == BERLIN
 
 

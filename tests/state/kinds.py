@@ -70,6 +70,14 @@ def add_batch(time: int, batch: Columns, state: Any, notificator: Any) -> Any:
     return {"key": [k for k, _ in out], "total": [t for _, t in out]} if out else None
 
 
+def put_batch_off(time: int, batch: Columns, state: Any, notificator: Any) -> Any:
+    """Remembers records until they are due, and nothing else: bins have post-dated records and no rows."""
+    if len(batch):
+        notificator.notify_at(time + batch["value"], batch["key"], back=batch["value"])
+    due = notificator.due
+    return {"key": due["key"], "total": due["back"]} if len(due) else None
+
+
 class Kind(ABC):
     """A kind of store. `inputs`: how many it has."""
 
@@ -139,6 +147,24 @@ class Totals(Model):
 
     def state(self) -> dict[int, Any]:
         return {key: total if self._as_rows else {"total": total} for key, total in self._totals.items()}
+
+    def pending(self) -> Counter[Any]:
+        return Counter((time, key) for time, records in self._later.items() for key, _ in records)
+
+
+class Delays(Model):
+    """Every record comes out after as many times as its value says."""
+
+    def __init__(self) -> None:
+        self._later: dict[int, list[Record]] = defaultdict(list)
+
+    def run(self, time: int, inputs: list[list[Record]]) -> Counter[Any]:
+        for key, value in inputs[0]:
+            self._later[time + value].append((key, value))
+        return Counter(self._later.pop(time, ()))
+
+    def state(self) -> dict[int, Any]:
+        return {}
 
     def pending(self) -> Counter[Any]:
         return Counter((time, key) for time, records in self._later.items() for key, _ in records)
@@ -225,6 +251,10 @@ def _batches(bins: int) -> BatchStore:
     return BatchStore("batches", ("key",), add_batch, {"total": "i8"}, {"back": "i8"}, bins, None)
 
 
+def _delays(bins: int) -> BatchStore:
+    return BatchStore("delays", ("key",), put_batch_off, {"total": "i8"}, {"back": "i8"}, bins, None)
+
+
 def _joins(bins: int) -> JoinStore:
     return JoinStore("joins", ("key", "key"), (("a",), ("b",)), None, bins)
 
@@ -243,6 +273,7 @@ KINDS: list[Kind] = [
     InColumns("dense folds", lambda bins: _folds(bins, Dense(KEYS)), plain_totals),
     InColumns("folds that post-date", lambda bins: _folds(bins, late=True), late_totals),
     InColumns("batches", _batches, late_totals),
+    InColumns("batches that only post-date", _delays, Delays),
     InColumns("joins", _joins, Pairs, inputs=2),
 ]
 PINNING: list[Kind] = [
@@ -254,5 +285,6 @@ PINNING: list[Kind] = [
         late_totals,
     ),
     InColumns("pinning batches", lambda bins: PinningStore(lambda apart: _batches(bins)), late_totals),
+    InColumns("pinning batches that only post-date", lambda bins: PinningStore(lambda apart: _delays(bins)), Delays),
     InColumns("pinning joins", lambda bins: PinningStore(lambda apart: _joins(bins)), Pairs, inputs=2),
 ]

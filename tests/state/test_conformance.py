@@ -196,6 +196,9 @@ def test_single_keys_apart_and_back(kind: Kind, bins: int) -> None:
         states = [{**held([stores[0]])[0], **stores[0].view_apart(), **stores[1].view_apart()}]
         assert written(states[0]) == written(model.state())
         assert fresh.view_apart() == {**stores[0].view_apart(), **stores[1].view_apart()}
+        for time in range(TIMES, TIMES + 6):  # what was post-dated to keys that live apart was copied, too
+            due = model.run(time, [[] for _ in range(kind.inputs)])
+            assert run(kind, fresh, time, []) == Counter({row: n for row, n in due.items() if row[0] in apart})
 
 
 def run_apart(
@@ -214,12 +217,97 @@ def run_apart(
 
 
 @every_store
+@any_bins
+def test_what_is_known_of_bins(kind: Kind, bins: int) -> None:
+    """Who is here, how many records each bin has had, how many keys there are, and about how long pieces would be."""
+    store, model = kind.make(bins), kind.model()
+    numbers = kind.bins_of(store, list(range(KEYS)))
+    records = [[(key, 2) for key in range(0, KEYS, 3)] * 2 for _ in range(kind.inputs)]  # none is due at once
+    run(kind, store, 0, records)
+    model.run(0, records)
+    had = Counter(numbers[key] for part in records for key, _ in part)
+    here = np.isin(np.arange(bins), store.occupied())
+    assert set(np.flatnonzero(here).tolist()) == set(had)
+    assert store.has(np.arange(bins)).tolist() == here.tolist()
+    if kind.name != "batches that only post-date":  # where nobody asks for rows
+        assert {bin: int(store.records[bin]) for bin in np.flatnonzero(store.records).tolist()} == had
+    if kind.name != "dense folds":  # where bins are made whole
+        assert store.key_count == len(model.state())
+    sizes = store.sizes(0, bins)
+    assert store.byte_count == sizes.sum() and store.sizes(1, bins).tolist() == sizes[1:].tolist()
+    long = {bin: sum(8 * len(piece.words) for piece in store.copy_bin(bin, 1 << 17)) for bin in had}
+    for bin, length in long.items():
+        assert length == sizes[bin] or (kind is KINDS[0] and 0.3 * length < sizes[bin] < 3 * length)
+
+
+@every_store
+@any_bins
+def test_several_times_together(kind: Kind, bins: int) -> None:
+    """A host may hand over several times where the store says so: each comes out at its own time all the same."""
+    for seed in range(2):
+        chance, store, model = Random(seed), kind.make(bins), kind.model()
+        expected: Counter[Any] = Counter()
+        waiting: dict[int, list[list[Record]]] = {}
+        for time in range(TIMES):
+            waiting[time] = some_records(chance, kind.inputs) if chance.random() < 0.6 else [[]] * kind.inputs
+        for time in range(TIMES + 6):
+            out = model.run(time, waiting.get(time, [[]] * kind.inputs))
+            expected.update({(time, row): count for row, count in out.items()})
+        assert handed_over(kind, store, {time: parts for time, parts in waiting.items() if any(parts)}) == expected
+
+
+def handed_over(kind: Kind, store: Store[Any], waiting: dict[int, list[list[Record]]]) -> Counter[Any]:
+    """What comes out at each time, where as many times as the store allows are handed over together."""
+    out: Counter[Any] = Counter()
+
+    def note(time: int, results: Any) -> None:
+        out.update({(time, row): count for row, count in kind.rows(results).items()})
+
+    batches = {
+        time: [[store.accept(kind.batch(store, port, part))] if part else [] for port, part in enumerate(parts)]
+        for time, parts in waiting.items()
+    }
+    if store.takes_together and batches and store.can_take_together([parts[0] for parts in batches.values()]):
+        for time, results in zip(batches, store.run_all([*batches], [p[0] for p in batches.values()]), strict=True):
+            note(time, results)
+        batches = {}
+    while batches or store.least_pending is not None:
+        due, first = store.least_pending, min(batches, default=None)
+        if store.fires_together and due is not None and (first is None or due < first):
+            for time, results in store.fire(TIMES + 6 if first is None else first - 1):
+                note(time, results)
+        elif store.fires_together and first is not None:
+            note(first, store.receive(first, batches.pop(first)))
+        else:
+            time = min(t for t in (due, first) if t is not None)
+            note(time, store.run(time, batches.pop(time, [])))
+    return out
+
+
+@every_store
+@pytest.mark.parametrize("bins", BINS[:2])  # with more, a bin is one row, and so one piece
+def test_a_piece_comes_once(kind: Kind, bins: int) -> None:
+    store = kind.make(bins)
+    run(kind, store, 0, [[(key, 1 + key % 4) for key in range(KEYS)] * 3] * kind.inputs)
+    pieces = [*store.copy_bin(int(store.occupied()[0]), 1)]
+    assert len(pieces) > 1
+    fresh = kind.make(bins)
+    fresh.put(pieces[0])
+    with pytest.raises(ValueError, match="second time"):
+        fresh.put(pieces[0])
+    with pytest.raises(AssertionError, match="here already"):
+        store.put(pieces[0])
+
+
+@every_store
 def test_pieces_that_cannot_be_right_are_refused(kind: Kind) -> None:
     store = kind.make(4)
     run(kind, store, 0, [[(key, 1) for key in range(KEYS)]] * kind.inputs)
     piece = next(iter(store.copy_bin(1, 1 << 17)))
     fresh = kind.make(4)
-    for broken in (piece._replace(bin=4), piece._replace(part=9), piece._replace(head=(77, 1 << 40, 3))):
+    first, second, third = piece.head
+    heads = [(77, 1 << 40, 3), (first, second + 1000, third)]  # of a size that is none; of more than there is room for
+    for broken in (piece._replace(bin=4), piece._replace(part=9), *(piece._replace(head=head) for head in heads)):
         with pytest.raises(ValueError, match=r"."):
             fresh.put(broken)
     assert not len(fresh.occupied()), "nothing is half-installed"

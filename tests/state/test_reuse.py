@@ -111,14 +111,14 @@ def test_a_bin_that_comes_back_gets_its_home_and_nobody_else_does(monkeypatch: p
         table.segments.clear(bin)
         table.departed(bin)
     for bin in (2, 1):
-        assert table.come(bin, (rows, rows, 0, 0), left)
+        assert table.install(bin, (rows, rows, 0, 0), left)
         table.arrived(bin)
     assert table.meta[:, allocation.FIRST].tolist() == homes
     assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()
     table.segments.clear(1)
     table.departed(1)
     table.segments.let_go()
-    assert table.come(1, (rows, rows, 0, 0), left)
+    assert table.install(1, (rows, rows, 0, 0), left)
     table.arrived(1)
     assert int(table.meta[1, allocation.FIRST]) not in homes, "its pages went back: there are others that were touched"
     assert (table["n"][table.rows(keys[keys % 4 == 1])] == keys[keys % 4 == 1]).all()

@@ -71,7 +71,7 @@ def move(bin: int, source: Table, target: Table, limit: int = 1 << 20) -> None:
     pieces = [(head, words.copy()) for head, words in source.leave(bin, limit)]
     source.departed(bin)
     for head, words in reversed(pieces):
-        if target.come(bin, head, words):
+        if target.install(bin, head, words):
             target.arrived(bin)
 
 
@@ -115,11 +115,11 @@ def test_rows_that_do_not_belong_to_a_bin_are_refused(monkeypatch: pytest.Monkey
         (3, (0, 2, 0, 0), np.concatenate([words[:2], words[:2]])),  # one twice
     ):
         with pytest.raises(ValueError, match=f"a piece of bin {bin} has a row that is not of this bin, or is there tw"):
-            HashTable(8, {"n": "i8"}).come(bin, (0, used, 0, offset), rows)
+            HashTable(8, {"n": "i8"}).install(bin, (0, used, 0, offset), rows)
     for wrong in ((0, 1, 0, 0), (0, head[1], 0, 2)):
         with pytest.raises(ValueError, match=r"a piece of bin 3 does not fit into its \d+ rows"):
-            there.come(3, wrong, words)
-    assert there.come(3, head, words)
+            there.install(3, wrong, words)
+    assert there.install(3, head, words)
 
 
 def random_keys(chance: Random, some: int) -> list[int]:

@@ -23,7 +23,7 @@ _BREATH = 0.001  # seconds between two places that are let go: the worker goes o
 
 
 class FreePlace(NamedTuple):
-    """Where a segment was. `bin`: the only one that may have this place."""
+    """Where a segment was. `bin`: the only bin that may have this place, since it is its home."""
 
     first: int
     room: int
@@ -32,10 +32,12 @@ class FreePlace(NamedTuple):
 
 
 class FreePlaces:
-    """The places of one array, of which two methods are called, with the lock, by the thread or by `clear`: `let_go`
-    with a place that nobody will take, and `settle` when nothing has left for a while and nothing is kept.
+    """The free places of one array.
 
-    `lock`: whoever takes a place, from here or elsewhere, must hold it until the array knows whose it is.
+    Two methods of the array are called, with the lock, by the thread or by `clear`: `let_go` with a place that nobody
+    will take any more, and `settle` when nothing is kept and no bin has left for a while.
+
+    `lock`: whoever takes a place, from here or elsewhere, holds it until the array knows whose the place is.
     """
 
     def __init__(self, let_go: Callable[[FreePlace], None], settle: Callable[[], None]) -> None:
@@ -49,7 +51,7 @@ class FreePlaces:
         self._thread: threading.Thread | None = None  # invariant: there is one while anything is kept
 
     def watch(self) -> None:
-        """Something has left."""
+        """Called when a bin has left: starts the thread if there is none."""
         with self.lock:
             self._left = time.monotonic()
             if self._thread is None:
@@ -74,7 +76,7 @@ class FreePlaces:
         return True
 
     def take(self, room: int, bin: int) -> int | None:
-        """A place for a bin: its own, or one that was left last; None if there is none."""
+        """A place for a bin: its own, or the one that was left last; None if there is none."""
         with self.lock:
             place = self._own.get(bin)
             if place is None and (free := self._free.get(room)):

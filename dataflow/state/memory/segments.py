@@ -61,12 +61,12 @@ def _map_what_there_is(size: int) -> mmap.mmap:
 
 
 Head = tuple[int, int, int, int]
-"""Of a piece of a bin: how many rows its segment has room for, how many it uses, its fourth number of `meta`, and where
-in it, in words, the piece belongs."""
+"""Of a piece of a bin: how many rows the bin's segment has room for, how many it uses, its fourth number of `meta`, and
+where in the segment, in words, the piece belongs."""
 
 
 class Part:
-    """What belongs to bins and travels with them. This one has nothing to tell but its rows."""
+    """One kind of what belongs to bins and travels with them: rows in segments. Stores consist of parts."""
 
     segments: Segments
 
@@ -84,7 +84,7 @@ class Part:
         return self.segments.sizes_of(first, end)
 
     def prefault_ahead(self) -> None:
-        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        """Starts prefaulting once there is much memory. Stores call this for each run; later calls cost nothing."""
         self.segments.prefault_ahead()
 
     def prefault(self, size: int) -> None:
@@ -92,14 +92,14 @@ class Part:
         self.segments.prefault(size)
 
     def describe(self) -> Words:
-        """What must be known of the rows, besides themselves, where a bin arrives: words."""
+        """What the part must know, where a bin arrives, besides its rows: words that travel with the first piece."""
         return np.empty(0, np.uint64)
 
-    def heed(self, description: Words) -> None:
-        """A bin arrives, with its description."""
+    def adopt(self, description: Words) -> None:
+        """Takes over the description of a bin that arrives; TypeError if it contradicts what is here."""
 
     def leave(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
-        """Takes a bin out, in pieces of at most `limit` words."""
+        """Takes a bin out, in pieces of at most `limit` words. Its segment is given back after the last."""
         yield from self.copy(bin, limit)
         self.segments.clear(bin)
 
@@ -112,8 +112,8 @@ class Part:
         for offset in range(0, len(rows), limit):
             yield (room, used, extra, offset), rows[offset : offset + limit]
 
-    def come(self, bin: int, head: Head, words: Words) -> bool:
-        """Puts a piece in; whether the bin is complete. They come in any order, and the first makes room for all."""
+    def install(self, bin: int, head: Head, words: Words) -> bool:
+        """Installs a piece; whether the bin is complete. Pieces come in any order; the first makes room for all."""
         segments = self.segments
         room, used, extra, offset = head
         length = (used if segments.packed else room) * segments.stride
@@ -121,21 +121,24 @@ class Part:
             raise ValueError(f"a piece of bin {bin} does not fit into its segment of {length} words")
         if bin not in segments.missing:
             segments.make(bin, room, used)
-            segments.missing[bin] = length
+            segments.missing[bin], segments.offsets[bin] = length, set()
             if segments.packed:
                 segments.meta[bin, allocation.RECORDS] = extra  # else it counts what is applied here
+        if offset in segments.offsets[bin]:
+            raise ValueError(f"a piece of bin {bin}, of the words from {offset} on, comes a second time")
+        segments.offsets[bin].add(offset)
         segments.contents(bin)[offset : offset + len(words)] = words
         segments.missing[bin] -= len(words)
         if segments.missing[bin]:
             return False
-        del segments.missing[bin]
+        del segments.missing[bin], segments.offsets[bin]
         return True
 
     def departed(self, bin: int) -> None:
-        """A bin has left."""
+        """Called when a bin has left: whoever knows more of it than its rows forgets that."""
 
     def arrived(self, bin: int) -> None:
-        """A bin has come."""
+        """Called when a bin is complete: whoever knows more of it than its rows finds that out."""
 
 
 class Segments:
@@ -149,6 +152,7 @@ class Segments:
         self.stride = stride
         self.packed = packed
         self.missing: dict[int, int] = {}  # of bins that are arriving: how many words have not
+        self.offsets: dict[int, set[int]] = {}  # of the same bins, unless they share segments: where pieces have come
         self._counts: Ints | None = None  # scratch of `reserve`
         self._mapped = reserve(reserved)
         self.words: Words = np.frombuffer(self._mapped, np.uint64)
@@ -179,7 +183,7 @@ class Segments:
             raise self.full()
 
     def prefault_ahead(self) -> None:
-        """Has memory touched before it is needed, once there is much of it. For hosts to call now and then."""
+        """Starts the thread that prefaults, once there is much memory (`prefault.ENOUGH`)."""
         unit = self.stride * 8
         given = int(self.ctl[allocation.GIVEN])  # with homes: where these are much, what arrives will be, too
         if self._touched or given * unit < prefault.ENOUGH or sys.platform != "linux":
@@ -217,8 +221,8 @@ class Segments:
         return bool(self.meta[bin, allocation.ROOM]) and int(self.meta[bin, allocation.FIRST]) < self._homes
 
     def clear(self, bin: int) -> None:
-        """Gives the segment of a bin back; its home is kept for it, and has zeros. Not if its pages went back to the
-        system: when the bin returns others will have been touched ahead."""
+        """Gives the segment of a bin back. A bin's home is kept for it and cleared, unless its pages went back to the
+        system: when such a bin returns, other pages will have been prefaulted."""
         first, room = self.meta[bin, :2].tolist()
         self.meta[bin, : allocation.RECORDS] = 0
         home, size = first < self._homes, room * self.stride * 8
@@ -238,7 +242,8 @@ class Segments:
         self.watch()
 
     def watch(self) -> None:
-        """A bin has left. If all have, memory returns to the system in a while, also what their segments outgrew."""
+        """Called when a bin has left. When all have, all memory returns to the system after a while, also that of
+        segments which bins have outgrown."""
         if int(self.ctl[allocation.GIVEN]) * self.stride * 8 >= _MUCH:
             self._free_places.watch()
 
@@ -248,6 +253,8 @@ class Segments:
             raise AssertionError(f"bin {bin} is here already")
         if allocation.room_for(room) != room:
             raise ValueError(f"no segment has room for {room} rows exactly")
+        if not 0 <= used <= room:
+            raise ValueError(f"a bin cannot use {used} rows of a segment of {room}")
         with self._free_places.lock:
             first = self._kept.pop(bin) if bin in self._kept else self._free_places.take(room, bin)
             if first is None and (cold := self._cold.get(room)):
@@ -259,7 +266,7 @@ class Segments:
             self.meta[bin, : allocation.RECORDS] = (first, room, used)
 
     def full(self) -> OutOfMemory:
-        """What to raise when kernels say FULL."""
+        """The error to raise when a kernel returns FULL."""
         return OutOfMemory(f"a table has outgrown its {int(self.ctl[allocation.LIMIT])} rows: use more workers")
 
     def let_go(self) -> None:

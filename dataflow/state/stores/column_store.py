@@ -73,9 +73,9 @@ class ColumnStore(Store[Columns]):
             return
         self.table.mark_bin(piece.bin)
         if piece.at == 0:
-            part.heed(piece.description)
+            part.adopt(piece.description)
         room, used, extra = piece.head
-        if part.come(piece.bin, (room, used, extra, piece.at), piece.words):
+        if part.install(piece.bin, (room, used, extra, piece.at), piece.words):
             part.arrived(piece.bin)
 
     def occupied(self) -> NDArray[np.intp]:
@@ -122,7 +122,7 @@ class ColumnStore(Store[Columns]):
         return []
 
     def track_changes(self) -> None:
-        self.table.track_changes()
+        self.table.track_changes(self.occupied())
 
     def take_changed(self) -> NDArray[np.intp]:
         return self.table.take_changed()
@@ -138,8 +138,12 @@ class ColumnStore(Store[Columns]):
 
     def copy_keys(self, limit: int) -> Iterator[Piece]:
         """Every key as it would travel to live apart; all stay."""
-        for key in self.table.scan()[0]:
+        for key in self.keys_here():
             yield from self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=True), True, limit)
+
+    def keys_here(self) -> Words:
+        """Every key that has something here."""
+        return self.table.scan()[0]
 
     def _key_pieces(self, key: Key, parts: Iterator[KeyPart], apart: bool, limit: int) -> Iterator[Piece]:
         word = np.array([key], np.uint64)
@@ -158,7 +162,7 @@ class ColumnStore(Store[Columns]):
         if len(piece.key) != 1:
             raise ValueError(f"a key of columns is one word, and a piece of state has one of {len(piece.key)}")
         self.table.mark(piece.key)  # its bin may be another than where it was: dense keys live apart in a hash table
-        part.heed(piece.description)
+        part.adopt(piece.description)
         self.put_key(piece.key, piece.part, rows, piece.words)
 
     @abstractmethod

@@ -94,7 +94,7 @@ class FoldStore(WithPending):
         return Columns.alike([batch for parts in batches for batch in parts])
 
     def run_all(self, times: Sequence[int], batches: Sequence[Sequence[Columns]]) -> list[list[Columns]]:
-        """They are made ready for it together, which costs about as much for the few records of one time."""
+        """Keys and values are converted for all times at once: for few records that costs as much as for one time."""
         lengths = [sum(map(len, parts)) for parts in batches]
         batch = Columns.concat([batch for parts in batches for batch in parts])
         self.prefault_ahead()
@@ -158,7 +158,8 @@ class FoldStore(WithPending):
 
     @contextmanager
     def _counted_before(self, keys: Words) -> Iterator[None]:
-        """Records that are due were counted when they came, if that is enough: their bins' counts stay as they are."""
+        """Around the application of records that are due: with `counts_once` their bins' counts stay as they are, since
+        these records were counted when they came."""
         if not self.counts_once:
             yield
             return

@@ -61,7 +61,7 @@ class Pool(Part):
         """The types of the columns, eight words each: where a bin arrives, no batch may have told them."""
         return np.frombuffer(b"".join(kind.encode() for kind in self.kinds or ()), np.uint64)
 
-    def heed(self, description: Words) -> None:
+    def adopt(self, description: Words) -> None:
         """Types that came with a bin."""
         names = description.tobytes()
         kinds = [Kind.decode(names[i : i + _NAME]) for i in range(0, len(names), _NAME)]

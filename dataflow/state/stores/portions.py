@@ -122,6 +122,8 @@ class Arriving:
         ends, length, _ = piece.head
         if ends not in (CUT, PORTION, BIN):
             raise ValueError(f"a piece of state in rows ends with {ends}, which means nothing")
+        if piece.at < self._next or piece.at in self._early:
+            raise ValueError(f"piece {piece.at} of bin {piece.bin} comes a second time")
         self._early[piece.at] = (ends, unpad(piece.words, length))
         while self._next in self._early:
             ends, data = self._early.pop(self._next)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
@@ -28,6 +30,10 @@ class WithPending(ColumnStore):
 
     def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         return [] if self.pending is None else [*self.pending.list_bin(bin)]
+
+    def keys_here(self) -> Words:
+        keys = super().keys_here()
+        return keys if self.pending is None else np.union1d(keys, self.pending.keys())
 
     def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:
         row = take_row(self.table, key, keep)

@@ -12,7 +12,7 @@ from numba import njit, types
 from dataflow.columns.hashing import WORDS as READ
 from dataflow.columns.hashing import mix
 from dataflow.compiled.kernel import kernel
-from dataflow.state.arrays import Ctl, Int, Ints, Meta, Truth, Word, Words
+from dataflow.state.arrays import Ctl, Flags, Int, Ints, Meta, Truth, Word, Words
 from dataflow.state.memory.allocation import (
     AT,
     CTL_ARRAY,
@@ -261,6 +261,13 @@ def remove_all(words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, key
         row = find(words, meta, stride, bin >> ctl[DEEP], hashed | TOP)
         if row >= 0:
             remove(words, meta, ctl, stride, bin, row)
+
+
+@kernel(types.void(READ, types.uint64, types.boolean[::1]))
+def mark_bins(keys: Words, shift: Word, marked: Flags) -> None:
+    """Marks the bin of each key."""
+    for i in range(keys.size):
+        marked[mix(keys[i]) >> shift] = True
 
 
 @njit(inline="always")

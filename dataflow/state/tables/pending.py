@@ -79,6 +79,12 @@ class Pending(Part):
         times = np.ascontiguousarray(rows[:, 0]).view(np.int64).tolist()
         return [(time, {name: column[i] for name, column in named.items()}) for i, time in enumerate(times)]
 
+    def keys(self) -> Words:
+        """The key of each record, in no order."""
+        bins = np.flatnonzero(self.segments.meta[:, allocation.USED])
+        found = [self.segments.contents(bin).reshape(-1, self.stride)[:, 1] for bin in bins.tolist()]
+        return np.concatenate(found) if found else np.empty(0, np.uint64)
+
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""
         heaps.set_leaf(self.tree, bin, heaps.NEVER)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
-from dataflow.state.arrays import Bins, Ints, Meta, Words
+from dataflow.state.arrays import Bins, Flags, Ints, Meta, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Head, Part, Segments
 from dataflow.state.tables import blocks, dense_kernels, hash_kernels
@@ -71,7 +71,7 @@ class Table(Part, ABC):
         self.rows_changed(np.array([bin]))
 
     def rows_changed(self, bins: Bins) -> None:
-        """Rows of bins came or went without a record: what was known of them is not known any more."""
+        """Rows of these bins were installed or removed as a whole, and not by records: leaders must look again."""
         for leaders in self._leaders.values():
             leaders.doubt(bins)
 
@@ -96,11 +96,11 @@ class Table(Part, ABC):
 
     # Which bins have changed
 
-    def track_changes(self) -> None:
-        """From now on `take_changed` says which bins have changed: all that are here, at first."""
+    def track_changes(self, at_first: Bins) -> None:
+        """From now on `take_changed` says which bins have changed: these, at first."""
         if self._changed is None:
             self._changed = np.zeros(self.bins, bool)
-            self._changed[self.occupied] = True
+            self._changed[at_first] = True
 
     def take_changed(self) -> NDArray[np.intp]:
         """The bins that have changed since this was last asked."""
@@ -111,12 +111,17 @@ class Table(Part, ABC):
         return changed
 
     def mark(self, keys: Words) -> None:
-        """Says that the state of these keys is about to change. One pass over the keys, if anybody tracks changes."""
+        """Marks the bins of these keys as changed: their state is about to be. One pass over the keys if anybody tracks
+        changes, else nothing."""
         if self._changed is not None:
-            self._changed[self.bins_of(keys)] = True
+            self.mark_keys(keys, self._changed)
+
+    def mark_keys(self, keys: Words, marked: Flags) -> None:
+        """Marks the bin of each key."""
+        marked[self.bins_of(keys)] = True
 
     def mark_bin(self, bin: int) -> None:
-        """The same of a whole bin."""
+        """Marks one bin as changed."""
         if self._changed is not None:
             self._changed[bin] = True
 
@@ -149,7 +154,7 @@ class Table(Part, ABC):
 
     @abstractmethod
     def remove(self, keys: Words) -> None:
-        """The same for those who keep leaders themselves: these are not told."""
+        """Removes keys without telling the leaders: for leaders, who know."""
 
     @property
     @abstractmethod
@@ -158,7 +163,7 @@ class Table(Part, ABC):
 
     @abstractmethod
     def scan(self) -> tuple[Words, Ints]:
-        """Every key that has state, and its row."""
+        """Every key that has state, and its row: to read. To change state, ask `rows`, which marks what changes."""
 
     @abstractmethod
     def scan_bin(self, bin: int) -> tuple[Words, Ints]:
@@ -228,9 +233,9 @@ class HashTable(Table):
         hash_kernels.list_rows(self.words, self.meta, self.ctl, self.stride, self.shift, bin, rows)
         return rows
 
-    def come(self, bin: int, head: Head, words: Words) -> bool:
+    def install(self, bin: int, head: Head, words: Words) -> bool:
         if not self.segments.deep:
-            return super().come(bin, head, words)
+            return super().install(bin, head, words)
         _, used, _, offset = head
         length = used * self.stride
         if offset + len(words) > length or len(words) % self.stride:
@@ -255,6 +260,9 @@ class HashTable(Table):
         hashes = np.empty_like(keys)
         mix_all(keys, hashes)
         return (hashes >> np.uint64(self.shift)).astype(np.int64)
+
+    def mark_keys(self, keys: Words, marked: Flags) -> None:  # in one pass, without an array of bins
+        hash_kernels.mark_bins(keys, self.shift, marked)
 
     @property
     def spread(self) -> int:
