@@ -81,3 +81,17 @@ def require_attribute(module: str, name: str, dotted: str) -> None:
         outer, _, inner = module.rpartition(".")
         holder = getattr(importlib.import_module(outer), inner)
     assert hasattr(holder, name), f"there is no {dotted}"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "measurements").glob("*.md")), ids=page_id)
+def test_a_table_of_measurements_says_where_it_is_from(page: Path) -> None:
+    """The command that gives it (or that it was measured by hand), the revision, and on the page the machine."""
+    text = page.read_text(encoding="utf-8")
+    if page.name == "README.md":
+        return
+    assert "**Machine**" in text
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        if "\n|" in section or "```" in section:
+            title = section.partition("\n")[0]
+            assert re.search(r"`python -m |by hand", section), f"{title}: no command"
+            assert re.search(r"revision [0-9a-f]{7}", section), f"{title}: no revision"
