@@ -21,6 +21,7 @@ examples:
   python -m bench run machine                        yardsticks: what Python and trio cost on this machine
   python -m bench run machine pipeline --quick       two benchmarks, in under a minute each
   python -m bench run all --json results.json        everything, and the numbers as a file
+  python -m bench run nexmark --table nexmark.md     a table for a page, with the command, revision and machine
   python -m bench figure megaphone-13                a figure of a paper, by the paper's own number
 
 Run from the project's root. Progress goes to stderr, the table to stdout. A ratio is value / baseline, both
@@ -42,13 +43,13 @@ def main(
         return OK
     try:
         experiments = (benchmarks if options.command == "run" else figures).select(options.names)
-        if options.json is not None:
-            check_writable(options.json)
+        for path in filter(None, (options.json, options.table)):
+            check_writable(path)
     except registry.Unknown as unknown:
         explain = _unknown_benchmark if options.command == "run" else _unknown_figure
         return _refuse(explain(unknown.name, benchmarks, figures))
     except OSError as error:
-        return _refuse(f"cannot write results to {options.json}: {error.strerror}. Nothing was run.")
+        return _refuse(f"cannot write results to {error.filename}: {error.strerror}. Nothing was run.")
     return _measure(experiments, options, arguments)
 
 
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under a minute each, on less data or with more noise")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write results, machine and revision here")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="also write them here as a table in Markdown")
     parser.add_argument(
         "--figures", type=Path, default=Path("figures"), metavar="FOLDER", help="where pictures go (figures/)"
     )
@@ -133,6 +135,8 @@ def _measure(experiments: Sequence[Experiment], options: argparse.Namespace, arg
         print(f"drawn: {picture}")
     if options.json is not None:
         document.write(options.json, provenance, run.results, complete=code == OK)
+    if options.table is not None:
+        document.write_table(options.table, provenance, run.results, run.told, complete=code == OK)
     return code
 
 

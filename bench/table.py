@@ -18,8 +18,13 @@ def table(results: Sequence[Measurement]) -> str:
     map   6,000,000  rows/s  8,000,000   0.75
     call     0.0512  µs
     """
+    return tables.table(*columns_of(results))
+
+
+def columns_of(results: Sequence[Measurement]) -> tuple[Sequence[str], Sequence[Sequence[str]], Sequence[int]]:
+    """Headings, rows, and the numbers of the columns that are set flush right."""
     columns = len(HEADINGS) if any(result.baseline is not None for result in results) else 3
-    return tables.table(HEADINGS[:columns], [_cells(result)[:columns] for result in results], _NUMBERS)
+    return HEADINGS[:columns], [_cells(result)[:columns] for result in results], _NUMBERS
 
 
 def _cells(result: Measurement) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-# examples/keycount.py: the same in columns, compiled, with a controller pacing a batched migration
+# examples/keycount.py: a running count in columns, with a compiled fold; a controller paces a batched migration
 from typing import Any
 import numpy as np
 import dataflow

@@ -8,7 +8,7 @@ from bench.counting import CountLoad, Setup, measure, told_every
 from bench.medians import median_of, spread_of
 from bench.registry import figure
 from bench.run import Run
-from megaphone.harness import Histogram, Migration, Outcome, plots
+from megaphone.harness import Histogram, MeasuredMigration, Outcome, plots
 from megaphone.migration.strategies import USUAL
 
 MILLION = 1_000_000
@@ -54,7 +54,7 @@ def _migrating(setup: Setup, rate: int, names: tuple[str, ...], batch: int, calm
     return measure(setup, CountLoad(rate, at + slack, migrations=tuple(plan), batch=batch))
 
 
-def _ended(outcome: Outcome) -> list[Migration]:
+def _ended(outcome: Outcome) -> list[MeasuredMigration]:
     return [m for m in outcome.migrations if m.episode.seconds is not None and len(m.during)]
 
 

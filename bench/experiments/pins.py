@@ -20,6 +20,7 @@ from dataflow.columns import Columns
 from dataflow.columns.hashing import Owners, route_apart, route_hashed
 from dataflow.columns.scatter import split
 from dataflow.state.stores.fold_store import FoldStore, Side
+from dataflow.state.stores.row_store import Rows
 from megaphone.keys.keyspace import WordOverrides
 from megaphone.keys.pinning import mark
 from megaphone.load.heavy import HeavyKeys
@@ -66,7 +67,7 @@ def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list
         pinned = each(partial(_pinned_rows, owners, workers))
         run.report(f"z = {z}: rows, {count:,} pinned keys, the heaviest", pinned, "ns/record", baseline=plain)
     heavy = HeavyRows([int])
-    placed = [[(0, key) for key in batch] for batch in batches]
+    placed: list[Rows] = [[(0, key) for key in batch] for batch in batches]
     watching = _nanoseconds(rounds, placed, lambda batch: heavy.watch([[batch]]))
     run.report(f"z = {z}: rows, watching for heavy keys, against routing", watching, "ns/record", baseline=plain)
 
@@ -92,7 +93,7 @@ def _plain_rows(owners: list[int], batch: list[int]) -> None:
 
 
 def _pinned_rows(owners: list[int], workers: dict[int, int], batch: list[int]) -> None:
-    parts: list[list[tuple[int, int]]] = [[] for _ in range(PEERS)]
+    parts: list[Rows] = [[] for _ in range(PEERS)]
     place(place_apart(batch, _same, workers, parts), _same, SHIFT, owners, parts)
 
 

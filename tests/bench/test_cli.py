@@ -1,8 +1,10 @@
 """The command line of ``bench``, as a user meets it."""
 
 import json
+import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,42 @@ def test_a_failing_benchmark_is_named_and_the_rest_of_the_numbers_kept(
     assert "broken failed" in output.err
 
 
+def test_a_table_for_a_page_says_where_its_numbers_are_from(benchmarks: Experiments, tmp_path: Path) -> None:
+    file = tmp_path / "good.md"
+
+    @benchmarks.register("talker", "tells something besides")
+    def talker(run: Run) -> None:
+        run.report("a|b", 2.0, "ms")
+        run.tell("what   it\n----   --\nsaid   so")
+
+    assert main(["run", "good", "talker", "--table", str(file)], benchmarks) == 0
+    command, _, provenance, *rest = file.read_text(encoding="utf-8").splitlines()
+    assert command == f"`python -m bench run good talker --table {file}`"
+    assert re.match(r"\d{4}-\d\d-\d\d, revision \w+", provenance)
+    assert rest == [
+        "",
+        "| name | value | unit | baseline | ratio |",
+        "|---|---:|---|---:|---:|",
+        "| good/rows | 6,000,000 | rows/s | 8,000,000 | 0.75 |",
+        "| good/wait | 1 | ms |  |  |",
+        r"| talker/a\|b | 2 | ms |  |  |",
+        "",
+        "```",
+        "what   it",
+        "----   --",
+        "said   so",
+        "```",
+    ]
+
+
+def test_a_table_of_a_run_that_failed_says_so(benchmarks: Experiments, tmp_path: Path) -> None:
+    file = tmp_path / "broken.md"
+    assert main(["run", "broken", "--table", str(file)], benchmarks) == 1
+    text = file.read_text(encoding="utf-8")
+    assert "This run did not end well" in text
+    assert "| broken/first | 1 | ms |" in text
+
+
 def test_unknown_benchmark_lists_what_there_is(benchmarks: Experiments, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "good", "nonesuch"], benchmarks) == 2
     output = capsys.readouterr()
@@ -173,8 +211,9 @@ def test_run_and_figure_point_at_each_other(benchmarks: Experiments, capsys: pyt
 def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
     benchmarks: Experiments, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for hopeless in (tmp_path / "no such folder" / "results.json", tmp_path):
-        assert main(["run", "broken", "--json", str(hopeless)], benchmarks) == 2
+    hopeless_files = (tmp_path / "no such folder" / "results.json", tmp_path)
+    for option, hopeless in product(("--json", "--table"), hopeless_files):
+        assert main(["run", "broken", option, str(hopeless)], benchmarks) == 2
         output = capsys.readouterr()
         assert f"cannot write results to {hopeless}" in output.err
         assert "the bug of this benchmark" not in output.err
