@@ -1,7 +1,7 @@
 """Where the time of a worker goes, by what it is for: every function that a profiler saw belongs to one purpose.
 
-The parts add up to the whole. Compiled code, numpy and what cuts and joins batches count for whoever called them: what
-they are for is not theirs to say.
+The parts add up to the whole. Compiled code, numpy and the functions that cut and join batches count for their callers,
+because they serve any purpose.
 """
 
 from __future__ import annotations
@@ -12,30 +12,24 @@ from collections.abc import Mapping
 
 PURPOSES = ("generation", "query", "routing", "transport", "folding", "progress", "idle", "engine")
 
-# Functions of F in `megaphone.router.columns`, where S is, too.
-_OF_F = (
-    "route", "give", "_select", "_divide", "_owners", "has_room", "add", "taken", "departures", "_departing", "_message"
-)  # fmt: skip
-# The first prefix that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
-_PLACES = (
-    ("folds/fold_", "folding"),
-    ("nexmark/generator", "generation"),
-    ("nexmark/kernels", "generation"),
-    ("nexmark/sources", "generation"),
+# The first place that fits says the purpose; what fits none is the engine: scheduling, ports, trio.
+PLACES = (
+    ("folds/fold_", "folding"),  # users' folds, where compiled code is kept
+    ("nexmark/events/", "generation"),
+    ("nexmark/runs/sources", "generation"),
     ("nexmark/", "query"),
     ("dataflow/columns/hashing", "routing"),
-    ("dataflow/columns/pacts", "routing"),
-    ("megaphone/routing", "routing"),
-    ("megaphone/configuration", "routing"),
+    ("dataflow/columns/pact", "routing"),
     ("dataflow/columns/scatter", "routing"),
-    *((f"megaphone/router/columns.py:{name}", "routing") for name in _OF_F),
+    ("megaphone/router/", "routing"),
+    ("megaphone/control/configuration", "routing"),
     ("dataflow/comm/", "transport"),
-    ("dataflow/codec", "transport"),
     ("dataflow/progress/", "progress"),
-    ("dataflow/antichain", "progress"),
-    ("dataflow/capability", "progress"),
+    ("dataflow/time/antichain", "progress"),
+    ("dataflow/build/capability", "progress"),
     ("dataflow/columns/operators", "engine"),
     ("dataflow/columns/", "folding"),
+    ("dataflow/state/", "folding"),
     ("megaphone/", "folding"),
 )
 _FOR_CALLERS = ("/numpy/", "/dataflow/columns/batch.py")
@@ -46,14 +40,14 @@ Stats = Mapping[Function, tuple[int, int, float, float, Mapping[Function, tuple[
 
 
 def purpose_of(function: Function) -> str | None:
-    """What a function is for; None for one that is for whatever its caller is.
+    """What a function is for; None for a helper, which is for whatever its caller is for.
 
-    >>> purpose_of(("/home/x/nexmark/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
+    >>> purpose_of(("/x/nexmark/events/generator.py", 146, "_fill")), purpose_of(("~", 0, "<method 'take' of ...>"))
     ('generation', None)
     >>> purpose_of(("~", 0, "<method 'poll' of 'select.epoll' objects>"))
     'idle'
-    >>> [purpose_of(("/x/megaphone/columns.py", 1, name)) for name in ("give_rest", "_owners_of", "apply_all")]
-    ['routing', 'routing', 'folding']
+    >>> [purpose_of((f"/x/megaphone/{room}/columns.py", 1, "give")) for room in ("router", "host")]
+    ['routing', 'folding']
     """
     file, _, name = function
     if file == "~":
@@ -61,7 +55,7 @@ def purpose_of(function: Function) -> str | None:
     if any(part in file for part in _FOR_CALLERS):
         return None
     place = f"{file}:{name}"
-    for prefix, purpose in _PLACES:
+    for prefix, purpose in PLACES:
         if f"/{prefix}" in place:
             return purpose
     return "engine"
@@ -73,8 +67,8 @@ def seconds_by_purpose(profile: cProfile.Profile) -> dict[str, float]:
 
 
 def divided(stats: Stats) -> dict[str, float]:
-    """The same of what a profiler told: by function (calls, calls, own seconds, with those it called, callers), where
-    callers have the same of each."""
+    """By purpose, the seconds of a profile: by function, calls twice over, its own seconds, those with the functions
+    that it called, and by caller the same four figures."""
     seconds = dict.fromkeys(PURPOSES, 0.0)
     known: dict[Function, dict[str, float]] = {}
     for function, (_, _, own, _, _) in stats.items():
@@ -84,13 +78,13 @@ def divided(stats: Stats) -> dict[str, float]:
 
 
 def _shares(stats: Stats, function: Function, known: dict[Function, dict[str, float]]) -> dict[str, float]:
-    """What a function is for, in parts that add up to one: those of its callers, by the time it and what it
-    called took for each."""
+    """What a function is for, in shares that add up to one. A helper has the shares of its callers, weighed by the time
+    that it took for each, with the functions that it called."""
     purpose = purpose_of(function)
     if purpose is not None:
         return {purpose: 1.0}
     if function not in known:
-        known[function] = {"engine": 1.0}  # who calls itself, or is called by nobody that was seen
+        known[function] = {"engine": 1.0}  # a function that calls itself, or that no function seen has called
         callers = stats[function][4] if function in stats else {}
         whole = sum(entry[3] for entry in callers.values())
         shares: dict[str, float] = {}

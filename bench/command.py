@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import document, papers, registry
 from bench.progress import Display
-from bench.registry import Experiment, Registry
+from bench.registry import Experiment, Experiments
 from bench.run import Run
 from bench.table import table
 from megaphone.harness.provenance import Provenance, check_writable
@@ -31,8 +31,8 @@ taken in the same run; trust ratios, not times. Ctrl-C stops, and still shows wh
 
 def main(
     arguments: Sequence[str] | None = None,
-    benchmarks: Registry = registry.benchmarks,
-    figures: Registry = registry.figures,
+    benchmarks: Experiments = registry.benchmarks,
+    figures: Experiments = registry.figures,
 ) -> int:
     """Run the command and return its exit code; the registries are arguments so that tests can bring their own."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -82,7 +82,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _listing(benchmarks: Registry, figures: Registry) -> str:
+def _listing(benchmarks: Experiments, figures: Experiments) -> str:
     return "\n".join(
         [
             "benchmarks (python -m bench run NAME):",
@@ -97,19 +97,19 @@ def _listing(benchmarks: Registry, figures: Registry) -> str:
     )
 
 
-def _lines(experiments: Registry) -> str:
+def _lines(experiments: Experiments) -> str:
     width = max((len(experiment.name) for experiment in experiments), default=0)
     lines = (f"  {experiment.name:<{width}}  {experiment.summary}" for experiment in experiments)
     return "\n".join(lines) or "  none yet"
 
 
-def _unknown_benchmark(name: str, benchmarks: Registry, figures: Registry) -> str:
+def _unknown_benchmark(name: str, benchmarks: Experiments, figures: Experiments) -> str:
     if name in figures or papers.subject(name):
         return f"{name} is a figure, not a benchmark: python -m bench figure {name}"
     return f"there is no benchmark called {name!r}. There are:\n{_lines(benchmarks)}\n  or 'all' of them."
 
 
-def _unknown_figure(name: str, benchmarks: Registry, figures: Registry) -> str:
+def _unknown_figure(name: str, benchmarks: Experiments, figures: Experiments) -> str:
     drawn = f"Drawn so far:\n{_lines(figures)}"
     if subject := papers.subject(name):
         return f"figure {name} ({subject}) is one of the papers', but is not drawn yet. {drawn}"

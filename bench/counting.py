@@ -11,16 +11,22 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dataflow
 import megaphone
+from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.state import native as stateful
 from dataflow.state.folds.fold import fold
 from megaphone import harness
+from megaphone.migration.strategies import Strategy
+
+Keys = NDArray[np.uint64]
+Counts = NDArray[np.int64]
+Apply = Callable[[Keys, Counts], object]  # counts a batch
 
 LOADING = 1 << 18  # keys in a batch while loading
 LEAD = 2  # epochs by which configurations are certain before their records come
@@ -87,7 +93,7 @@ def build(worker: dataflow.Worker, setup: Setup) -> Counter:
         control, configuration = scope.input()
         records, stream = scope.input()
         if setup.bins:
-            counts: Any = megaphone.state_machine(
+            counts: Stream[Columns] = megaphone.state_machine(
                 configuration, stream, key="key", value="diff", fold=count, bins=setup.bins, keys=keys,
                 interval=setup.interval,
             )  # fmt: skip
@@ -155,7 +161,7 @@ def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float
     return sent / (time.perf_counter() - start)
 
 
-def _plain_hashed(mine: Any) -> Callable[[Any, Any], Any]:
+def _plain_hashed(mine: Keys) -> Apply:
     """One table, without bins, rows fetched ahead of their use: the engine's own kernel, and nothing else."""
     from dataflow.state.folds.driver import FoldDriver
     from dataflow.state.tables.table import HashTable
@@ -165,7 +171,7 @@ def _plain_hashed(mine: Any) -> Callable[[Any, Any], Any]:
     return lambda keys, ones: driver.apply(0, keys, [ones])
 
 
-def _plain_dense(size: int) -> Callable[[Any, Any], Any]:
+def _plain_dense(size: int) -> Apply:
     from numba import njit
 
     counts = np.ones(size, np.int64)
@@ -194,7 +200,7 @@ def plain_throughput(dense: bool, domain: int, seconds: float, cores: int = 2) -
 
 
 @dataclass(frozen=True)
-class Load:
+class CountLoad:
     """An open-loop run: so many records a second for so long; each strategy moves bins away, and the next one back."""
 
     rate: int
@@ -205,7 +211,7 @@ class Load:
     outstanding: int = 1000
 
 
-def strategy_of(name: str, batch: int) -> Any:
+def strategy_of(name: str, batch: int) -> Strategy:
     """A strategy by its name."""
     made = {
         "all-at-once": megaphone.all_at_once(),
@@ -218,14 +224,14 @@ def strategy_of(name: str, batch: int) -> Any:
     return made[name]
 
 
-def halved(bins: int) -> Any:
+def halved(bins: int) -> NDArray[np.int64]:
     """Half of worker 0's bins at worker 1, of two: a quarter of the state has moved."""
     homes = np.arange(bins) % 2
     homes[np.arange(0, bins, 4)] = 1
     return homes
 
 
-async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
+async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> harness.Recording:
     """One worker's recording of an open-loop run, migrations included."""
     counter = build(worker, setup)
     first = await load(worker, counter)
@@ -234,7 +240,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
     schedule = harness.Schedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
-    homes: Iterator[Any] = iter(())
+    homes: Iterator[NDArray[np.int64]] = iter(())
     if setup.bins:
         homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2))
 
@@ -253,11 +259,11 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: Load) -> Any:
     inputs = [counter.keys, counter.controller or counter.control]
     return await harness.drive(
         worker, schedule, send, counter.probe, inputs=inputs, episodes=episodes, outstanding=load_.outstanding,
-        memory_every=0.05, coalesce=True,  # as the original's driver does: who is late sends all that is due at once
+        memory_every=0.05, coalesce=True,  # like the original's driver: a late worker sends all that is due at once
     )  # fmt: skip
 
 
-def measure(setup: Setup, load_: Load, warmup: float = 1.0) -> Any:
+def measure(setup: Setup, load_: CountLoad, warmup: float = 1.0) -> harness.Outcome:
     """The outcome of an open-loop run on two processes. Latency counts from the end of a record's epoch."""
     recordings = dataflow.execute(open_loop, setup, load_, workers=2)
     return harness.Outcome.of(recordings, warmup=warmup, since="epoch end")

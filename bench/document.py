@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.run import Result
+from bench.run import Measurement
 from bench.table import columns_of
 from megaphone.harness.machine import one_line
 from megaphone.harness.provenance import Provenance, write_document
 
 
-def write(path: Path, provenance: Provenance, results: Sequence[Result], *, complete: bool) -> None:
+def write(path: Path, provenance: Provenance, results: Sequence[Measurement], *, complete: bool) -> None:
     """``complete`` is false when the run was interrupted or failed, and ``results`` is what there was by then."""
     write_document(path, provenance, {"complete": complete, "results": [_entry(result) for result in results]})
 
 
-def _entry(result: Result) -> dict[str, str | float | None]:
+def _entry(result: Measurement) -> dict[str, str | float | None]:
     return {
         "name": result.name,
         "value": result.value,
@@ -25,7 +25,7 @@ def _entry(result: Result) -> dict[str, str | float | None]:
 
 
 def write_table(
-    path: Path, provenance: Provenance, results: Sequence[Result], told: Sequence[str] = (), *, complete: bool
+    path: Path, provenance: Provenance, results: Sequence[Measurement], told: Sequence[str] = (), *, complete: bool
 ) -> None:
     """The same as a page of Markdown: where the numbers are from, a table, and what the experiments told besides.
 
@@ -43,7 +43,7 @@ def write_table(
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _markdown(results: Sequence[Result]) -> list[str]:
+def _markdown(results: Sequence[Measurement]) -> list[str]:
     headings, rows, flush_right = columns_of(results)
     marks = ["---:" if column in flush_right else "---" for column in range(len(headings))]
     return [_row(headings), f"|{'|'.join(marks)}|", *map(_row, rows)]

@@ -25,10 +25,10 @@ class Unknown(LookupError):
         self.name = name
 
 
-class Registry:
+class Experiments:
     """Experiments of one kind, by name.
 
-    >>> kind = Registry()
+    >>> kind = Experiments()
     >>> @kind.register("sort", "how long sorting takes")
     ... def sort(run: Run) -> None: ...
     >>> [experiment.name for experiment in kind]
@@ -74,8 +74,8 @@ class Registry:
         return len(self._experiments)
 
 
-benchmarks = Registry()
-figures = Registry()
+benchmarks = Experiments()
+figures = Experiments()
 benchmark = benchmarks.register
 figure = figures.register
 

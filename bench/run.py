@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Result:
+class Measurement:
     """One number, and if there is one the number it is to be held against, measured in the same run."""
 
     name: str
@@ -28,7 +28,7 @@ class Result:
     def ratio(self) -> float | None:
         """``value / baseline``; None without a baseline, or with one of zero.
 
-        >>> Result("rows", 6e6, "rows/s", baseline=8e6).ratio
+        >>> Measurement("rows", 6e6, "rows/s", baseline=8e6).ratio
         0.75
         """
         return self.value / self.baseline if self.baseline else None
@@ -40,14 +40,14 @@ class Run:
     >>> run = Run(quick=True)
     >>> run.report("rows through map", 6e6, "rows/s", baseline=8e6)
     >>> run.results
-    [Result(name='rows through map', value=6000000.0, unit='rows/s', baseline=8000000.0)]
+    [Measurement(name='rows through map', value=6000000.0, unit='rows/s', baseline=8000000.0)]
     """
 
     def __init__(self, quick: bool, display: Display | None = None, folder: Path = Path("figures")) -> None:
         self.quick = quick  # stay under a minute, at the price of noise or scale
         self.folder = folder  # where pictures go
         self.pictures: list[Path] = []
-        self.results: list[Result] = []
+        self.results: list[Measurement] = []
         self.told: list[str] = []
         self._display = display or Display()
         self.experiment = ""  # the one under way
@@ -60,7 +60,7 @@ class Run:
         """Record a result. ``baseline`` is what to compare it with, in the same unit and taken in the same run."""
         full_name = f"{self.experiment}/{name}" if self.experiment else name
         checked_baseline = None if baseline is None else _finite(full_name, baseline)
-        self.results.append(Result(full_name, _finite(full_name, value), unit, checked_baseline))
+        self.results.append(Measurement(full_name, _finite(full_name, value), unit, checked_baseline))
 
     def tell(self, text: str) -> None:
         """Something for people, such as a table across results, to be printed after them."""

@@ -12,18 +12,14 @@
 
 Where things are:
 
-- `order`, `timestamp`, `antichain`: times, their partial orders, frontiers. `durations`: "10s", and the calendar.
-- `progress/`: which times may still arrive where. Pure; no I/O.
-- `capability`, `notificator`, `builder`, `operator`: what operators are made of (`dataflow.lowlevel` collects it).
-- `channels/`: how batches get from output to input. `operators/`: the operators.
-- `scope`, `stream`: what programs are written with. `instance`: a dataflow on a worker. `worker`, `execute`: running
-  it.
-- `columns/`: batches of columns and their operators. `compiled/`: compiled code that is kept on disk.
-- `comm/`: how workers reach each other. `codec`, `values/`: what travels between them. `agreement`: whether they build
-  the same. `text`: theirs, fit to print.
-- `explain`: why nothing happens; `watch`: says so. `foreign`: what to do about asyncio. `testing`: every interleaving
-  is a seed.
-- `harness/`: open-loop load, and what it shows. Not imported until asked for.
+- `time/`: times, their partial orders, frontiers. `progress/`: which times may still arrive where; pure, no I/O.
+- `build/`: scopes, streams, and what operators are made of; `lowlevel` collects it for authors of operators.
+- `channels/`: how batches get from output to input. `operators/`: the operators on rows.
+- `columns/`: batches of columns and their operators. `state/`: what stateful operators keep from one time to the next.
+- `run/`: a worker and its dataflows. `execute`: running a program. `launch/`: workers as processes.
+- `comm/`: how workers reach each other, and what travels between them.
+- `compiled/`: compiled code that is kept on disk.
+- `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
 """
 
 from dataflow.build.capability import Capability

@@ -8,8 +8,8 @@ import os
 import secrets
 import sys
 import traceback
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.errors import DataflowError, Terminated
@@ -156,20 +156,21 @@ def _find(name: str) -> Main:
         raise UsageError(f"name the program as module:main, not {name!r}")
     sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise
         raise UsageError(f"there is no module {module_name!r} here: run this where it can be imported") from None
+    found: object = module
     for part in path.split("."):
         if not hasattr(found, part):
             raise UsageError(f"there is no {part!r} in {module_name}")
         found = getattr(found, part)
+    program: Main = attrgetter(path)(module)
     try:
-        check_main(found, 1)
+        check_main(program, 1)
     except TypeError as error:
         raise UsageError(str(error)) from None
-    program: Main = found
     return program
 
 

@@ -17,10 +17,10 @@ from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
 from dataflow.launch.signals import run_trio, sigterm_interrupts
+from dataflow.run.advice import require_trio
 from dataflow.run.exceptions import unwrap
-from dataflow.run.foreign import require_trio
-from dataflow.run.pump import WARN_AFTER, A, Pump, R
-from dataflow.run.worker import Worker
+from dataflow.run.pump import WARN_AFTER, Pump
+from dataflow.run.worker import A, R, Worker
 
 Main = Callable[..., Awaitable[object]]  # what main takes and returns is its own affair
 

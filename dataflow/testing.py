@@ -29,9 +29,9 @@ from dataflow.execute import check_main
 from dataflow.run.clock import Clock
 from dataflow.run.exceptions import unwrap
 from dataflow.run.explain import explain
-from dataflow.run.pump import A, Pump, R
+from dataflow.run.pump import Pump
 from dataflow.run.signal import Signal
-from dataflow.run.worker import Worker
+from dataflow.run.worker import A, R, Worker
 
 Turn = tuple[str, ...]
 Scheduler = Callable[[random.Random, Sequence[Turn]], int]

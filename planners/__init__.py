@@ -1,36 +1,41 @@
 """What should move where: pure functions from an assignment, loads, sizes and limits to a new assignment.
 
-- `model`: tasks, limits, assignments as intervals and as maps of bins, plans. `errors`: what planners refuse.
-- Interval planners. `ssm`: the cheapest single migration (`ssm_kernel`: the compiled program behind it; `simple_ssm`:
-  the paper's recursion, an oracle; `feasibility`: the least tau). `oms`: the cheapest known sequence.
-- MTM-aware planning. `mtm`: the online choice, from `tables` of projected costs; `problem`, `partitionings`, `grids`,
-  `matching`, `cheapest`, `policy`, `projected`: how these are computed; `transitions`: the matrix.
-- `baselines`: Storm's even split, consistent hashing, Redist.
-- `schedule`: in which phases moves go over the links; `progressive`: mini-migrations, as strategies for `megaphone`.
-- `command`: ``python -m planners plan | compare | explain | loop``; `files` reads and writes for it, `picture` draws.
-  `decoding`: what files say, checked; `table_files`: those of tables, and how they are known to be whole.
+The rooms, each of which uses those above it only:
 
-- Rebalancing under skew: ``rebalance/`` (LLFD, MinTable, MinMig, Mixed and what they are compared with), `sketch`
-  (heavy
-  keys), ``workloads/`` (generators of skewed data).
+- `errors`: what planners refuse. `model`: tasks, limits, assignments as intervals and as maps of bins, plans.
+  `decoding`: what files say, checked.
+- `intervals`: planners that give each node one interval of tasks: the cheapest migration (SSM), the cheapest known
+  sequence (OMS), and what the papers compare with.
+- `links`: in which phases moves go over the links; progressive mini-migrations, as strategies for `megaphone`.
+- `rebalance`: rebalancing under skew (LLFD, MinTable, MinMig, Mixed), and what the paper compares with.
+- `mtm`: MTM-aware planning, from tables of projected costs.
+- `loop`: the closed loop, from statistics of a running dataflow to migrations.
+- `spark`: the tables of projected costs, made on a cluster. The only room here that imports pyspark.
+- `cli`: ``python -m planners plan | compare | explain | loop`` (`__main__`).
 
-- The closed loop. `loop`: from statistics of a running dataflow to a ``megaphone`` controller; `observation`: what it
-  sees, and any planner in the form it takes; `replay`: the same on a log.
-
-The offline pipeline lives in ``spark/``, the only place here that may import pyspark.
+`import planners` is cheap: a name is imported with its room when it is first asked for, so that nobody waits for numba
+who plans nothing that is compiled, and nobody for `megaphone` who has nothing to migrate.
 """
 
-from planners.errors import BadRequest, Infeasible, PlannerError
-from planners.intervals.baselines import consistent_hashing, redist, storm
-from planners.intervals.oms import oms
-from planners.intervals.simple_ssm import simple_ssm
-from planners.intervals.ssm import ssm
-from planners.links.progressive import mini_migrations, progressive, scheduled
-from planners.links.schedule import Schedule, schedule
-from planners.model import BinMap, Intervals, Limits, Plan, Tasks
-from planners.mtm.choice import Tables, mtm_aware
-from planners.rebalance import RoutingTable, llfd, min_mig, min_table, mixed, mixed_bf, pkg, readj
-from planners.rebalance.sketch import SpaceSaving
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planners.errors import BadRequest, Infeasible, PlannerError
+    from planners.intervals.baselines import consistent_hashing, redist, storm
+    from planners.intervals.oms import oms
+    from planners.intervals.simple_ssm import simple_ssm
+    from planners.intervals.ssm import ssm
+    from planners.links.schedule import Schedule, schedule
+    from planners.links.strategies import mini_migrations, progressive, scheduled
+    from planners.model import BinMap, Intervals, Limits, Plan, Tasks
+    from planners.mtm.choice import mtm_aware
+    from planners.mtm.tables import Tables
+    from planners.rebalance.heuristics import llfd, min_mig, min_table, mixed, mixed_bf
+    from planners.rebalance.pkg import pkg
+    from planners.rebalance.plan import RoutingTable
+    from planners.rebalance.readj import readj
+    from planners.rebalance.sketch import SpaceSaving
 
 __all__ = [
     "BadRequest",
@@ -64,3 +69,35 @@ __all__ = [
     "ssm",
     "storm",
 ]
+
+_NAMES = {  # by module, what it has for users
+    "planners.errors": ("BadRequest", "Infeasible", "PlannerError"),
+    "planners.intervals.baselines": ("consistent_hashing", "redist", "storm"),
+    "planners.intervals.oms": ("oms",),
+    "planners.intervals.simple_ssm": ("simple_ssm",),
+    "planners.intervals.ssm": ("ssm",),
+    "planners.links.strategies": ("mini_migrations", "progressive", "scheduled"),
+    "planners.links.schedule": ("Schedule", "schedule"),
+    "planners.model": ("BinMap", "Intervals", "Limits", "Plan", "Tasks"),
+    "planners.mtm.choice": ("mtm_aware",),
+    "planners.mtm.tables": ("Tables",),
+    "planners.rebalance.heuristics": ("llfd", "min_mig", "min_table", "mixed", "mixed_bf"),
+    "planners.rebalance.pkg": ("pkg",),
+    "planners.rebalance.plan": ("RoutingTable",),
+    "planners.rebalance.readj": ("readj",),
+    "planners.rebalance.sketch": ("SpaceSaving",),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Imports a name's module when the name is first asked for (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'planners' has no attribute {name!r}")
+    value: object = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value  # from now on, asking costs a lookup
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
-"""What files say, checked where it is read: what is wrong with one is a BadRequest that names it and says what to do.
+"""What files say, checked where it is read. A BadRequest names the file, what is wrong with it, and what to do.
 
-A file may be truncated, damaged, of another program or of another person. JSON is read by `read_object`; of a Parquet
-file, `parquet` turns whatever its reader raises into a BadRequest. Nothing is ever unpickled.
+A file may be truncated or damaged, or come from another program or another person. `read_object` reads JSON; `parquet`
+turns what the reader of a Parquet file raises into a BadRequest. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def mapping(found: Mapping[str, object], name: str) -> dict[str, object]:
 
 
 def string(found: Mapping[str, object], name: str) -> str:
+    """A string."""
     value = member(found, name)
     if not isinstance(value, str):
         raise BadRequest(f"{name!r} is not a string")
@@ -123,7 +124,7 @@ def _number(value: object, rule: str) -> int | float:
 
 @contextmanager
 def naming(path: str | Path, advice: str) -> Iterator[None]:
-    """What is refused within names the file, and says what to do."""
+    """A BadRequest that is raised within names the file, and says what to do."""
     try:
         yield
     except BadRequest as error:
@@ -132,7 +133,7 @@ def naming(path: str | Path, advice: str) -> Iterator[None]:
 
 @contextmanager
 def parquet(path: str | Path, advice: str) -> Iterator[None]:
-    """What the reader of Parquet files makes of damaged ones, as a BadRequest."""
+    """Whatever the reader of Parquet files raises at a damaged file becomes a BadRequest."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, OverflowError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ class BadRequest(PlannerError):
 
 
 class NothingBalanced(PlannerError):
-    """The planner knows no assignment that is balanced within tau: its answer, where nobody asked for nonsense."""
+    """The planner knows no assignment that is balanced within tau. The request made sense, and this is the answer."""
 
 
 class NotInTables(NothingBalanced, BadRequest):

@@ -15,15 +15,15 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest
 
-Array: TypeAlias = NDArray[Any]
-Moves: TypeAlias = list[tuple[int, int, int]]  # (task, from, to)
+Amounts: TypeAlias = NDArray[np.integer | np.floating]  # by task: whole numbers stay whole
+TaskMoves: TypeAlias = list[tuple[int, int, int]]  # (task, from, to)
 
 # Sums of floats come out differently in different orders, so a load may exceed the limit by this share and still be
 # within it. Without it, the smallest tau that an error names could be refused when it is asked for.
@@ -39,8 +39,8 @@ class Tasks:
     """
 
     __slots__ = ("loads", "sizes")
-    sizes: Array
-    loads: Array
+    sizes: Amounts
+    loads: Amounts
 
     def __init__(self, sizes: ArrayLike, loads: ArrayLike) -> None:
         object.__setattr__(self, "sizes", _amounts("sizes", sizes))
@@ -65,7 +65,7 @@ class Tasks:
     def __repr__(self) -> str:
         return f"Tasks({len(self)} of size {self.total_size} and load {self.total_load})"
 
-    def __reduce__(self) -> tuple[type[Tasks], tuple[Array, Array]]:
+    def __reduce__(self) -> tuple[type[Tasks], tuple[Amounts, Amounts]]:
         return Tasks, (self.sizes, self.loads)
 
     @property
@@ -87,7 +87,7 @@ class Tasks:
         return prefix(self.loads)
 
 
-def prefix(amounts: Array) -> NDArray[np.float64]:
+def prefix(amounts: Amounts) -> NDArray[np.float64]:
     """Prefix sums, from zero.
 
     >>> prefix(np.array([5, 6, 9])).tolist()
@@ -169,7 +169,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, init=False)
 class BinMap:
-    """Any map from tasks to nodes: task i is at `owners[i]`. `nodes` are all nodes, those that idle too.
+    """A map from tasks to nodes, in any order: task i is at `owners[i]`. `nodes` are all nodes, those that idle too.
 
     >>> BinMap([1, 1, 0]).intervals()
     Intervals(cuts=(0, 2, 3), nodes=(1, 0))
@@ -205,7 +205,7 @@ class BinMap:
 
     @property
     def consecutive(self) -> bool:
-        """Whether each node's tasks are, so that `intervals` has an answer."""
+        """Whether the tasks of each node are consecutive: only then `intervals` has an answer."""
         busy = [node for i, node in enumerate(self.owners) if i == 0 or node != self.owners[i - 1]]
         return len(set(busy)) == len(busy)
 
@@ -249,7 +249,7 @@ class Plan:
         return cls(planner, current, assignment, tasks, tau, cost, balance(assignment, tasks))
 
     @property
-    def moves(self) -> Moves:
+    def moves(self) -> TaskMoves:
         """What moves, as (task, from, to), in the order of tasks."""
         before, after = self.current.map(), self.assignment.map()
         moved = np.flatnonzero(before != after)
@@ -278,7 +278,7 @@ class Plan:
         return self.assignment.map()
 
 
-def node_loads(assignment: Assignment, amounts: Array) -> dict[int, int | float]:
+def node_loads(assignment: Assignment, amounts: Amounts) -> dict[int, int | float]:
     """By node, the sum of an amount over its tasks.
 
     >>> node_loads(Intervals([0, 1, 3, 3]), np.array([8, 4, 7]))
@@ -320,7 +320,7 @@ def members(current: Assignment, count: int, stay: Sequence[int] = ()) -> tuple[
 
 
 def real(value: object) -> float:
-    """A finite number as a float, or -inf: nothing that is asked for is that."""
+    """A finite number as a float; -inf for anything else, which every check refuses."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -328,7 +328,7 @@ def real(value: object) -> float:
     return number if math.isfinite(number) and not isinstance(value, str | bytes) else -math.inf
 
 
-def _amounts(what: str, values: ArrayLike) -> Array:
+def _amounts(what: str, values: ArrayLike) -> Amounts:
     try:
         array = np.array(values)
     except (TypeError, ValueError):
@@ -345,6 +345,7 @@ def _amounts(what: str, values: ArrayLike) -> Array:
 
 
 def integers(what: str, values: Iterable[int]) -> tuple[int, ...]:
+    """Whole numbers of any integer type as Python's own; BadRequest, which says what they are for, if one is not."""
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
@@ -358,7 +359,6 @@ def _check_nodes(nodes: tuple[int, ...]) -> None:
         raise BadRequest(f"nodes are different numbers, zero or more and below 2^63, and {list(nodes)} are not")
 
 
-def _number(value: Any) -> int | float:
+def _number(value: np.integer | np.floating) -> int | float:
     """A plain Python number: whole ones stay whole."""
-    number: int | float = value.item()
-    return number
+    return value.item()

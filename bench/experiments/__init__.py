@@ -1,1 +1,11 @@
-"""The experiments; every module in this folder is found, so a new one need not be listed anywhere."""
+"""The experiments. `bench.registry` finds every module in this folder; this map is for people.
+
+- `machine`: yardsticks, what the simplest things cost here. `tracker`, `pipeline`, `rows`, `processes`, `time_maps`:
+  the engine's parts: progress, epochs, rows, two processes, maps of times.
+- `count`: hash count and key count. `pins`: key-level routing. `open_loop`: latency under open-loop load.
+- `megaphone_figures`, `megaphone_nexmark`: the figures of the Megaphone paper.
+- `nexmark`, `nexmark_generate`, `nexmark_latency`, `nexmark_migrate`: NEXMark's throughput, generator, latency and
+  migrations.
+- `planning`: what the interval planners cost and save. `pmc`: projected migration costs, the offline half.
+- `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.
+"""

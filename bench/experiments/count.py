@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 import megaphone
-from bench import resident
-from bench.counting import Load, Setup, measure, plain_throughput, throughput
+from bench import footprint
+from bench.counting import CountLoad, Setup, measure, plain_throughput, throughput
 from bench.registry import benchmark
 from bench.run import Run
+from megaphone.harness import Outcome
+from megaphone.migration.strategies import Strategy
 from megaphone.router.routing import WINDOW
 
 MILLION = 1_000_000
@@ -77,7 +78,7 @@ def open_loop(run: Run) -> None:
     seconds, repeats = (5.0, 1) if run.quick else (10.0, 3)  # one run of three often meets a stall of the host
     for dense in (False, True):
         for rate in run.each("dense keys, rates" if dense else "hashed keys, rates", [MILLION, 4 * MILLION]):
-            outcomes = [measure(Setup(domain, 4096, dense), Load(rate, seconds)) for _ in range(repeats)]
+            outcomes = [measure(Setup(domain, 4096, dense), CountLoad(rate, seconds)) for _ in range(repeats)]
             kind = f"{'dense' if dense else 'hashed'}, {rate // MILLION} M/s"
             for name, quantile in QUANTILES.items():
                 value = median(outcome.total.quantile(quantile) for outcome in outcomes) / 1e6
@@ -101,7 +102,7 @@ def migrate(run: Run) -> None:
             setup = Setup(domain * MILLION, 1 << power, dense)
             plan = _plan(1 if run.quick else 2)
             seconds = plan[-1][0] + (2.5 if power <= 8 else 30.0)  # fluid takes five seconds for 2^10 bins
-            load = Load(rate, seconds, migrations=plan)
+            load = CountLoad(rate, seconds, migrations=plan)
             outcome = measure(setup, load)
             kind = f"{domain} M {'dense' if dense else 'hashed'}, 2^{power} bins, {rate // MILLION} M/s"
             steady = outcome.migrations[0].before
@@ -125,7 +126,7 @@ def memory(run: Run) -> None:
     for dense, power in ((True, 8), (False, 12)):
         setup = Setup(million * MILLION, 1 << power, dense)
         kind = f"{million} M {'dense' if dense else 'hashed'}, 2^{power} bins"
-        strategies: list[tuple[str, Any]] = [("fluid, budget 1 MiB", megaphone.fluid(budget=1 << 20))]
+        strategies: list[tuple[str, Strategy]] = [("fluid, budget 1 MiB", megaphone.fluid(budget=1 << 20))]
         for budget in [4, 32] if dense else [8, 32]:
             size = budget << 20
             strategies += [
@@ -135,7 +136,7 @@ def memory(run: Run) -> None:
         strategies.append(("all at once", megaphone.all_at_once()))
         moved = 0
         for name, strategy in run.each(kind, strategies):
-            found = resident.measure(setup, strategy)
+            found = footprint.measure(setup, strategy)
             for worker, (there, back) in enumerate(found):
                 most = max(there.beyond, back.beyond) / MIB
                 allowed = _allowed(strategy.budget, there.largest)
@@ -144,8 +145,8 @@ def memory(run: Run) -> None:
         run.report(f"{kind}: what moves", moved / MIB, "MiB")
 
 
-def _tell_stolen(run: Run, kind: str, outcomes: list[Any]) -> None:
-    """Stalls of the host, tens of milliseconds each, are in the maxima of a run and not of the program's making."""
+def _tell_stolen(run: Run, kind: str, outcomes: list[Outcome]) -> None:
+    """Stalls of the host, tens of milliseconds each, raise the maxima of a run: they are not the program's doing."""
     run.report(f"{kind}, processor time that the host withheld", sum(o.stolen for o in outcomes) * 1000, "ms")
 
 
@@ -155,7 +156,7 @@ def _allowed(budget: int | None, largest: int) -> float | None:
 
 
 def _plan(trips: int) -> tuple[tuple[float, str], ...]:
-    """So many round trips of each strategy, but for the first, with time to calm down in between. With one trip a stall
-    of the host is half of what is told."""
+    """So many round trips of each strategy (of the first, one), with time to calm down in between. With one trip, a
+    stall of the host would be half of what is reported."""
     names = [name for name in STRATEGIES for _ in range(2 if name == "first" else 2 * trips)]
     return tuple((2.5 + 1.6 * place, name) for place, name in enumerate(names))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
 
-from bench.counting import Load, Setup, measure, told_every
+from bench.counting import CountLoad, Setup, measure, told_every
 from bench.medians import median_of, spread_of
 from bench.registry import figure
 from bench.run import Run
-from megaphone.harness import plots
+from megaphone.harness import Histogram, Migration, Outcome, plots
 from megaphone.migration.strategies import USUAL
 
 MILLION = 1_000_000
 ROW = 8  # bytes of state of a dense key
 STRATEGIES = ("all-at-once", "fluid", "batched")
-LONGEST_LAST = ("all-at-once", "batched", "fluid")  # whoever takes longer than expected delays nobody but itself
+LONGEST_LAST = ("all-at-once", "batched", "fluid")  # what takes longer than expected delays nothing else
 CALM = 1.0  # seconds between two migrations, besides what they are expected to take
 OVER_TIME = 2.0  # the same where the reader sees it: a migration of 128 million keys' state takes a second itself
 STEP = 0.005  # seconds that a step of a migration is expected to take: if it takes longer, the next ones begin later
@@ -43,7 +42,7 @@ def _ways(setup: Setup, name: str, batch: int) -> tuple[int, float]:
     return (1 if steps * STEP > LONG else 2), steps * STEP
 
 
-def _migrating(setup: Setup, rate: int, names: tuple[str, ...], batch: int, calm: float = CALM) -> Any:
+def _migrating(setup: Setup, rate: int, names: tuple[str, ...], batch: int, calm: float = CALM) -> Outcome:
     """A run in which each strategy moves bins away and then back, with time to calm down in between."""
     plan, at, slack = [], 1.5, 0.0
     for name in names:
@@ -52,10 +51,10 @@ def _migrating(setup: Setup, rate: int, names: tuple[str, ...], batch: int, calm
             plan.append((at, name))
             at += calm + seconds
             slack += SLACK * seconds
-    return measure(setup, Load(rate, at + slack, migrations=tuple(plan), batch=batch))
+    return measure(setup, CountLoad(rate, at + slack, migrations=tuple(plan), batch=batch))
 
 
-def _ended(outcome: Any) -> list[Any]:
+def _ended(outcome: Outcome) -> list[Migration]:
     return [m for m in outcome.migrations if m.episode.seconds is not None and len(m.during)]
 
 
@@ -80,11 +79,12 @@ def figure_1(run: Run) -> None:
     run.draw(plots.timelines(runs, "Latency while a quarter of the state moves, and moves back (Figure 1)", caption))
 
 
-def _report(run: Run, outcome: Any, label: str) -> None:
+def _report(run: Run, outcome: Outcome, label: str) -> None:
     """Both ways of each strategy."""
     label = f"{label}, " if label else ""
     for migration in _ended(outcome):
-        run.report(f"{label}{migration.episode.name}: duration", migration.episode.seconds * 1000, "ms")
+        took = migration.episode.seconds or 0.0  # those that ended have one
+        run.report(f"{label}{migration.episode.name}: duration", took * 1000, "ms")
         run.report(f"{label}{migration.episode.name}: maximum latency", migration.during.greatest / 1e6, "ms")
 
 
@@ -94,10 +94,10 @@ def _overhead(run: Run, dense: bool, million: int, title: str, paper: str) -> No
     rounds = 1 if run.quick else ROUNDS
     setups = {f"2^{power}": Setup(million * MILLION, 1 << power, dense) for power in powers}
     setups["native"] = Setup(million * MILLION, 0, dense)
-    found: dict[str, list[Any]] = {name: [] for name in setups}
+    found: dict[str, list[Histogram]] = {name: [] for name in setups}
     unsustained: list[str] = []
     for name in run.each("runs", list(setups) * rounds):
-        outcome = measure(setups[name], Load(rate, seconds), warmup)
+        outcome = measure(setups[name], CountLoad(rate, seconds), warmup)
         found[name].append(outcome.total)
         if not outcome.sustained and name not in unsustained:
             unsustained.append(name)
@@ -165,7 +165,7 @@ def _tradeoff(run: Run, cases: list[tuple[str, Setup, int]], title: str, caption
     run.draw(plots.latency_against_duration(points, title, caption, legend=legend))
 
 
-def _means(outcome: Any, label: str) -> list[Any]:
+def _means(outcome: Outcome, label: str) -> list[plots.Point]:
     """One point for each strategy: there, memory is touched for the first time, and back it often is not."""
     found = plots.points(outcome, label)
     means = []

@@ -8,12 +8,11 @@ is written on each figure. State is made large before the clock starts, by raisi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import dataflow
 from bench.registry import figure
 from bench.run import Run
-from megaphone.harness import plots
+from megaphone.harness import Outcome, plots
 from nexmark.events.config import Config
 from nexmark.runs.measuring import LoadPlan, main
 from nexmark.runs.running import RunPlan
@@ -24,8 +23,8 @@ BATCH_BINS = 64
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What makes the state of a query what it is."""
+class QueryScale:
+    """What makes the state of a query large: which events there are, and how many come before the clock starts."""
 
     config: Config = field(default_factory=Config)
     preload: int = 0  # events
@@ -39,14 +38,14 @@ _MANY_OPEN = Config(persons=5, auctions=15, bids=30, in_flight=4_000_000, hot_au
 _OPEN_TOLD = "four million auctions open at a time, 15 of 50 events are auctions"
 _STATELESS = "the query has no state: what moves is who takes which records"
 SCALES = {
-    "q1": Scale(told=_STATELESS),
-    "q2": Scale(told=_STATELESS),
-    "q3": Scale(_GROWING, 40_000_000, told="5 of 50 events are persons and 5 are auctions, nobody is hot"),
-    "q4": Scale(_MANY_OPEN, 26_000_000, told=_OPEN_TOLD),
-    "q5": Scale(_MANY_OPEN, 20_000_000, told=f"{_OPEN_TOLD}; windows of 60 s that slide by 1 s"),
-    "q6": Scale(_MANY_OPEN, 26_000_000, told=_OPEN_TOLD),
-    "q7": Scale(told="the state is a row for each window of 10 s"),
-    "q8": Scale(_GROWING, 20_000_000, 79, told="5 of 50 events are persons and 5 are auctions; windows of 12 h"),
+    "q1": QueryScale(told=_STATELESS),
+    "q2": QueryScale(told=_STATELESS),
+    "q3": QueryScale(_GROWING, 40_000_000, told="5 of 50 events are persons and 5 are auctions, nobody is hot"),
+    "q4": QueryScale(_MANY_OPEN, 26_000_000, told=_OPEN_TOLD),
+    "q5": QueryScale(_MANY_OPEN, 20_000_000, told=f"{_OPEN_TOLD}; windows of 60 s that slide by 1 s"),
+    "q6": QueryScale(_MANY_OPEN, 26_000_000, told=_OPEN_TOLD),
+    "q7": QueryScale(told="the state is a row for each window of 10 s"),
+    "q8": QueryScale(_GROWING, 20_000_000, 79, told="5 of 50 events are persons and 5 are auctions; windows of 12 h"),
 }
 
 
@@ -72,7 +71,7 @@ def draw(run: Run, query: str) -> None:
     caption = ""
     for strategy in run.each("strategies", ["all-at-once", "batched"]):
         load = load_of(query, strategy, run.quick)
-        seen: list[Any] = dataflow.execute(main, load, workers=2)
+        seen = dataflow.execute(main, load, workers=2)
         outcome = load.outcome(seen, warmup=2.0)
         panels.append((strategy, outcome))
         keys = sum(each.keys for each in seen)
@@ -94,7 +93,7 @@ def _caption(query: str, load: LoadPlan, keys: int, mib: float) -> str:
     return "; ".join(parts) + ". The paper: 16 workers, 4,000,000 events/s, 4,096 bins"
 
 
-def _report(run: Run, strategy: str, outcome: Any, keys: int) -> None:
+def _report(run: Run, strategy: str, outcome: Outcome, keys: int) -> None:
     run.report(f"{strategy}, keys at the start", keys, "keys")
     run.report(f"{strategy}, sustained", float(outcome.sustained), "1 if so")
     for number, migration in enumerate(outcome.migrations, 1):

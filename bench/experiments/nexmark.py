@@ -6,7 +6,6 @@ import cProfile
 from collections.abc import Mapping
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import dataflow
 from bench.attribution import PURPOSES, seconds_by_purpose
@@ -33,8 +32,8 @@ FEW_READ = 4  # times as many where a query reads no bids: 30 million are over i
 
 @benchmark("nexmark", "throughput of Q1 to Q8, native and migratable, two processes; beside recorded figures of others")
 def nexmark(run: Run) -> None:
-    """Medians of three; variants take turns, so that what else the machine does hits both. Of more where a run takes
-    half a second: one of three pairs often meets a stall."""
+    """Medians of three; variants take turns, so that what else the machine does hits both. Of
+    more runs where one takes half a second: one of three pairs often meets a stall."""
     events, rounds = (2_000_000, 1) if run.quick else (EVENTS, 3)
     groups: dict[str, dict[str, float]] = {}
     rows = []
@@ -85,7 +84,7 @@ def _seconds(plan: RunPlan) -> float:
 
 @benchmark("nexmark-profile", "where the time of each query goes, in parts that add up to the whole; two processes")
 def nexmark_profile(run: Run) -> None:
-    """Per cent of the time by the clock. What the profiler did not see of it is told as well: next to nothing."""
+    """Per cent of the time by the clock. What the profiler did not see is reported as well: it is next to nothing."""
     events = 2_000_000 if run.quick else 10_000_000
     rows = []
     for query in run.each("queries", list(QUERIES)):
@@ -106,7 +105,7 @@ async def _profiled(worker: dataflow.Worker, plan: RunPlan) -> dict[str, float]:
     profile = cProfile.Profile()
     began = 0.0
 
-    def watch(job: Job, number: int) -> Any:
+    def watch(job: Job, number: int) -> None:
         nonlocal began
         if number == 0:  # set-up is over
             began = perf_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from statistics import median
-from typing import Any
 
 import dataflow
 from bench.registry import benchmark
@@ -86,5 +85,5 @@ def _sustains(query: str, seconds: float, rate: float) -> bool:
 
 def _outcome(query: str, rate: float, seconds: float) -> Outcome:
     load = LoadPlan(RunPlan(query), rate, seconds, ready=READY)
-    seen: list[Any] = dataflow.execute(main, load, workers=2)
+    seen = dataflow.execute(main, load, workers=2)
     return load.outcome(seen, warmup=seconds / 4)

@@ -7,7 +7,6 @@ in-flight auctions for Q4 to Q6, by persons for Q3 and Q8.
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 import dataflow
 from bench.experiments.megaphone_nexmark import SCALES
@@ -36,7 +35,7 @@ def nexmark_migrate(run: Run) -> None:
     rows = []
     for query in run.each("queries", list(QUERIES[-1:] if run.quick else QUERIES)):
         load = load_of(query, run.quick)
-        seen: list[Any] = dataflow.execute(main, load, workers=2)
+        seen = dataflow.execute(main, load, workers=2)
         outcome = load.outcome(seen, warmup=2.0)
         keys, size = sum(each.keys for each in seen), sum(each.state_bytes for each in seen)
         steady = steady_of(outcome)

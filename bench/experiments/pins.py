@@ -1,13 +1,13 @@
 """What key-level routing costs F, and what watching for heavy keys costs S: each against the same without.
 
-Many batches in turn: of one batch that comes again and again the processor would learn which keys are pinned.
+Many batches take turns: if one batch came again and again, the processor would learn which of its keys are pinned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from megaphone.load.heavy import HeavyKeys
 from megaphone.load.tally import HeavyRows
 from megaphone.router.rows import place, place_apart
 
+T = TypeVar("T")
 PEERS, BINS, SHIFT, KEYS, BATCH, BATCHES = 2, 4096, 52, 1_000_000, 1 << 14, 64
 
 
@@ -56,7 +57,7 @@ def pins(run: Run) -> None:
 
 
 def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list[int]) -> None:
-    """The same of rows, whose keys are the records themselves."""
+    """The same for rows; a record is its own key."""
     each = partial(_nanoseconds, rounds, batches)
     plain = each(partial(_plain_rows, owners))
     run.report(f"z = {z}: rows, no pinned keys", plain, "ns/record")
@@ -70,7 +71,7 @@ def rows(run: Run, z: float, rounds: int, batches: list[list[int]], owners: list
     run.report(f"z = {z}: rows, watching for heavy keys, against routing", watching, "ns/record", baseline=plain)
 
 
-def _nanoseconds(rounds: int, batches: Sequence[Any], body: Callable[[Any], object]) -> float:
+def _nanoseconds(rounds: int, batches: Sequence[T], body: Callable[[T], object]) -> float:
     def all_of_them() -> None:
         for batch in batches:
             body(batch)
@@ -91,7 +92,7 @@ def _plain_rows(owners: list[int], batch: list[int]) -> None:
 
 
 def _pinned_rows(owners: list[int], workers: dict[int, int], batch: list[int]) -> None:
-    parts: list[list[Any]] = [[] for _ in range(PEERS)]
+    parts: list[list[tuple[int, int]]] = [[] for _ in range(PEERS)]
     place(place_apart(batch, _same, workers, parts), _same, SHIFT, owners, parts)
 
 

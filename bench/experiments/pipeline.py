@@ -2,7 +2,6 @@
 
 import time
 from statistics import median
-from typing import Any
 
 import dataflow
 from bench.registry import benchmark
@@ -55,5 +54,5 @@ async def _main(worker: dataflow.Worker, records: int, operators: int, epochs: i
     return epochs / (time.perf_counter() - start)
 
 
-def _same(record: Any) -> Any:
+def _same(record: int) -> int:
     return record

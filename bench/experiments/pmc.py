@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from bench.registry import benchmark
 from bench.run import Run
 from bench.timing import best_of
+from planners.intervals.matching import costs
 from planners.model import Tasks
-from planners.mtm.cheapest import cheapest
-from planners.mtm.matching import costs
-from planners.mtm.problem import Problem
-from planners.mtm.projected import project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import project
+from planners.mtm.search import cheapest
 from planners.mtm.transitions import Transitions
 
 SEED = 14
@@ -77,7 +77,7 @@ def pmc(run: Run) -> None:
     _pruning(run, _problem(*cases[1]))
 
 
-def _pruning(run: Run, problem: Problem) -> None:
+def _pruning(run: Run, problem: MTMProblem) -> None:
     """What the search saves: the same minima, by the costs of all pairs."""
     solved = project(problem)
     nodes = max(problem.counts)
@@ -114,7 +114,7 @@ def pmc_spark(run: Run) -> None:
     _overhead(run, with_spark, _problem(*GROWTH[1 if run.quick else 3]))
 
 
-def _overhead(run: Run, with_spark: Callable[[int, Problem], tuple[float, int]], problem: Problem) -> None:
+def _overhead(run: Run, with_spark: Callable[[int, MTMProblem], tuple[float, int]], problem: MTMProblem) -> None:
     many = problem.check(10**8)
     project(_problem(8, 2, 3, 0.5))
     bare = best_of(1, lambda: project(problem, limit=10**8))
@@ -124,12 +124,12 @@ def _overhead(run: Run, with_spark: Callable[[int, Problem], tuple[float, int]],
     run.report(f"{many:,} partitionings: Spark on two cores, against one", two, "s", baseline=one)
 
 
-def _sessions() -> Callable[[int, Problem], tuple[float, int]]:
+def _sessions() -> Callable[[int, MTMProblem], tuple[float, int]]:
     """Seconds and sweeps of one run with so many cores; the session and the executors' compiled code are warm."""
     from planners.spark import iteration, session
     from planners.spark.folder import Folder
 
-    def solve(cores: int, problem: Problem) -> tuple[float, int]:
+    def solve(cores: int, problem: MTMProblem) -> tuple[float, int]:
         spark = session.start(f"local[{cores}]")
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +153,7 @@ def _processor(body: Callable[[], object], repeats: int) -> float:
     return least
 
 
-def _problem(m: int, low: int, high: int, tau: float) -> Problem:
+def _problem(m: int, low: int, high: int, tau: float) -> MTMProblem:
     """Word counts: words of a finite Zipf law in m tasks of fifty each; the work for a word varies more than its size.
 
     Node counts walk up and down by one, as hourly traffic does.
@@ -165,4 +165,4 @@ def _problem(m: int, low: int, high: int, tau: float) -> Problem:
     counts = list(range(low, high + 1))
     near = np.abs(np.subtract.outer(counts, counts)) == 1
     matrix = near / near.sum(axis=1, keepdims=True)
-    return Problem(tasks, Transitions(counts, matrix), tau, gamma=0.8)
+    return MTMProblem(tasks, Transitions(counts, matrix), tau, gamma=0.8)

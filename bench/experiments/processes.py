@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import trio
@@ -14,7 +14,9 @@ import dataflow
 from bench.registry import benchmark
 from bench.run import Run
 from dataflow.columns import Columns
-from dataflow.lowlevel import Pact
+from dataflow.lowlevel import InputPort, OutputPort, Pact
+
+T = TypeVar("T")
 
 
 @benchmark("bulk", "columns between two processes, as a ratio to a plain Unix-socket loop with trio")
@@ -100,7 +102,7 @@ async def _bulk_main(worker: dataflow.Worker, size: int, batches: int, total: in
     return rounds * batches * columns.nbytes / (time.perf_counter() - start)
 
 
-def _swallow(input: Any, output: Any) -> None:
+def _swallow(input: InputPort, output: OutputPort) -> None:
     for _ in input:
         pass
 
@@ -130,7 +132,7 @@ def _bare_bulk(size: int, total: int) -> float:
 
 def _two_processes(
     here: Callable[[trio.socket.SocketType], Awaitable[float]],
-    there: Callable[[trio.socket.SocketType], Awaitable[Any]],
+    there: Callable[[trio.socket.SocketType], Awaitable[object]],
 ) -> float:
     mine, other = socket.socketpair()
     for sock in (mine, other):
@@ -142,13 +144,13 @@ def _two_processes(
         trio.run(_with_socket, there, other)
         os._exit(0)
     other.close()
-    result: float = trio.run(_with_socket, here, mine)
+    result = trio.run(_with_socket, here, mine)
     mine.close()
     os.waitpid(pid, 0)
     return result
 
 
-async def _with_socket(task: Callable[[trio.socket.SocketType], Awaitable[Any]], sock: socket.socket) -> Any:
+async def _with_socket(task: Callable[[trio.socket.SocketType], Awaitable[T]], sock: socket.socket) -> T:
     return await task(trio.socket.from_stdlib_socket(sock))
 
 
@@ -221,11 +223,11 @@ async def _exchange_main(worker: dataflow.Worker, epochs: int) -> float:
     return epochs / (time.perf_counter() - start)
 
 
-def _same(record: Any) -> Any:
+def _same(record: int) -> int:
     return record
 
 
-def _true(record: Any) -> bool:
+def _true(record: int) -> bool:
     return True
 
 

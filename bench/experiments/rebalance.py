@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.registry import benchmark
 from bench.run import Run
 from bench.skew import fluctuate, frequencies, hashed, sample, zipf
 from bench.timing import best_of
-from planners.rebalance import Plan, llfd, min_mig, min_table, mixed, pkg
+from planners.rebalance import RebalancePlan, llfd, min_mig, min_table, mixed, pkg
 from planners.rebalance.sketch import SpaceSaving
 
 INSTANCES = 40
-PLANNERS: dict[str, Callable[..., Plan]] = {
+PLANNERS: dict[str, Callable[..., RebalancePlan]] = {
     "mixed, on keys": mixed,
     "mixed, compact R = 8": partial(mixed, r=3),
     "min_mig, on keys": min_mig,
@@ -50,15 +51,29 @@ def _cpu(repeats: int, body: Callable[[], object]) -> float:
     return min(seconds)
 
 
-def _case(keys: int) -> dict[str, Any]:
+class Case(TypedDict):
+    """What a planner is asked."""
+
+    cost: NDArray[np.float64]
+    state: NDArray[np.float64]
+    home: NDArray[np.int32]
+    current: NDArray[np.int32]
+    instances: int
+    theta: float
+    table: int
+
+
+def _case(keys: int) -> Case:
     """An interval after a change, on a table that an earlier plan has filled."""
     rng = np.random.default_rng(1)
     home = hashed(keys, INSTANCES)
     before = frequencies(keys, 0.85, 10.0 * keys, rng)
-    bounds: dict[str, Any] = {"home": home, "instances": INSTANCES, "theta": 0.08, "table": 3_000}
-    current = mixed(before, before, current=home, **bounds).assignment
+    case = Case(
+        cost=before, state=before, home=home, current=home, instances=INSTANCES, theta=0.08, table=3_000
+    )
+    current = mixed(**case).assignment
     cost = np.ceil(fluctuate(before, current, INSTANCES, 1.0, rng))
-    return {"cost": cost, "state": cost + np.ceil(before), "current": current, **bounds}
+    return {**case, "cost": cost, "state": cost + np.ceil(before), "current": current}
 
 
 @benchmark("sketch", "the heavy-key sketch and PKG's router, per record, against counting dense keys with numpy")

@@ -3,20 +3,20 @@
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 import dataflow
 from bench.registry import benchmark
 from bench.run import Run
 
 BATCH = 10_000
+Build = Callable[[dataflow.Stream[int]], dataflow.Stream[int]]
 
 
 @benchmark("rows", "rows through map, filter and exchange, as a ratio to a plain Python loop over the same lists")
 def rows(run: Run) -> None:
     batches = 30 if run.quick else 200
     repeats = 3 if run.quick else 7
-    cases: list[tuple[str, Callable[..., Any], Callable[[list[int]], Any]]] = [
+    cases: list[tuple[str, Build, Callable[[list[int]], object]]] = [
         ("map", lambda s: s.map(_successor), _loop_map),
         ("filter", lambda s: s.filter(_odd), _loop_filter),
         ("map, filter, map", lambda s: s.map(_successor).filter(_odd).map(_successor), _loop_chain),
@@ -28,11 +28,11 @@ def rows(run: Run) -> None:
         run.report(name, median(e for e, _ in pairs), "rows/s", baseline=median(p for _, p in pairs))
 
 
-def _engine(build: Callable[..., Any], batches: int, workers: int) -> float:
+def _engine(build: Build, batches: int, workers: int) -> float:
     return float(sum(dataflow.execute(_main, build, batches, workers=workers, in_process=True)))
 
 
-async def _main(worker: dataflow.Worker, build: Callable[..., Any], batches: int) -> float:
+async def _main(worker: dataflow.Worker, build: Build, batches: int) -> float:
     batch = list(range(BATCH))
     with worker.dataflow() as scope:
         numbers, stream = scope.input()
@@ -45,7 +45,7 @@ async def _main(worker: dataflow.Worker, build: Callable[..., Any], batches: int
     return BATCH * batches / (time.perf_counter() - start)
 
 
-def _plain(loop: Callable[[list[int]], Any], batches: int, workers: int) -> float:
+def _plain(loop: Callable[[list[int]], object], batches: int, workers: int) -> float:
     batch = list(range(BATCH))
     start = time.perf_counter()
     for _ in range(batches):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.skew.zipf import Floats, Keys, frequencies
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 
 Ints = NDArray[np.int32]
 

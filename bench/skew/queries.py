@@ -1,41 +1,74 @@
 """The paper's workloads as dataflows over columns: word count, a windowed self-join, and the continuous TPC-H Q5.
 
-One body each. `keep` has the stateful operators: `Migratable(control, bins)`, whose state moves as a control stream
-says, or `dataflow.state.native` itself, where it stays.
+One body each. `keep` has the stateful operators: `MigratingOperators(control, bins)`, whose state moves as a control
+stream says, or `dataflow.state.native` itself, where it stays.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, Required, TypeAlias, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
 
 import megaphone
 from dataflow import Stream
 from dataflow.columns import Columns
-from megaphone import fold
-from megaphone.assembly import Migratable as Operator
+from dataflow.state.folds.fold import Fold, fold
+from megaphone.assembly import Migratable
 
 YEAR = 365
+ColumnStream: TypeAlias = Stream[Any]  # of columns: inputs are not known to be until batches come
 
 
-class Migratable:
+class FoldOptions(TypedDict, total=False):
+    """How state by key is folded: see `dataflow.state.native.state_machine`."""
+
+    key: Required[str]
+    fold: Required[Fold]
+    value: str | Sequence[str] | None
+    due: Fold | None
+    order: Sequence[str]
+    name: str
+
+
+class JoinOptions(TypedDict, total=False):
+    """How two streams are joined: see `dataflow.state.native.join`."""
+
+    key: Required[str]
+    value: Sequence[str]
+    right_value: Sequence[str]
+    unique: str | None
+    name: str
+
+
+class StatefulOperators(Protocol):
+    """What these queries need: operators that migrate, or those of `dataflow.state.native`."""
+
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Stream[Columns]:
+        """State by key."""
+
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Stream[Columns]:
+        """Every pair of records with equal keys, whenever they come."""
+
+
+class MigratingOperators:
     """Operators on one control stream. `made`: those that were built, for controllers."""
 
-    def __init__(self, control: Stream[Any], bins: int = 256, **options: Any) -> None:
-        self._options = {"bins": bins, **options}
+    def __init__(self, control: ColumnStream, bins: int = 256) -> None:
+        self._bins = bins
         self._control = control
-        self.made: list[Operator] = []
+        self.made: list[Migratable] = []
 
-    def state_machine(self, stream: Stream[Any], **options: Any) -> Operator:
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Migratable:
         """As `dataflow.state.native.state_machine`."""
-        return self._keep(partial(megaphone.state_machine, self._control, stream), options)
+        self.made.append(megaphone.state_machine(self._control, stream, bins=self._bins, **options))
+        return self.made[-1]
 
-    def join(self, left: Stream[Any], right: Stream[Any], **options: Any) -> Operator:
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Migratable:
         """As `dataflow.state.native.join`."""
-        return self._keep(partial(megaphone.join, self._control, left, right), options)
-
-    def _keep(self, build: Any, options: dict[str, Any]) -> Operator:
-        self.made.append(build(**options, **self._options))
+        self.made.append(megaphone.join(self._control, left, right, bins=self._bins, **options))
         return self.made[-1]
 
 
@@ -46,7 +79,7 @@ def count_word(key, state):  # type: ignore[no-untyped-def]
     return key, state.count
 
 
-def word_count(words: Stream[Any], keep: Any) -> Any:
+def word_count(words: ColumnStream, keep: StatefulOperators) -> Stream[Columns]:
     """Columns with `word`; out come `word` and `count`."""
     return keep.state_machine(words, key="word", fold=count_word, name="word_count")
 
@@ -77,7 +110,7 @@ def leave_window(key, value, state, emit):  # type: ignore[no-untyped-def]
     state.idle = state.buys == 0 and state.sells == 0
 
 
-def self_join(trades: Stream[Any], keep: Any, window: int) -> Any:
+def self_join(trades: ColumnStream, keep: StatefulOperators, window: int) -> Stream[Columns]:
     """Each trade with those of the other side of the same stock, at most `window` times apart: how many it met.
 
     Columns `at` (the time at which they are sent), `stock`, `player` and `side`; out come `stock`, `player` and `met`,
@@ -98,7 +131,9 @@ def add_revenue(key, value, state):  # type: ignore[no-untyped-def]
     return key, state.revenue
 
 
-def q5(tables: dict[str, Stream[Any]], keep: Any, nations: Any, start: int, length: int = YEAR) -> Any:
+def q5(
+    tables: dict[str, ColumnStream], keep: StatefulOperators, nations: NDArray[np.bool_], start: int, length: int = YEAR
+) -> Stream[Columns]:
     """Revenue of suppliers with customers of their own nation, by nation, as orders and lines come.
 
     `tables`: streams of `customer`, `supplier`, `orders` and `lineitem`, columns as in `tpch`. `nations`: those of the
@@ -106,12 +141,12 @@ def q5(tables: dict[str, Stream[Any]], keep: Any, nations: Any, start: int, leng
     in hundredths of a cent.
     """
 
-    def of_the_year(orders: Columns) -> Any:
-        days: Any = orders["orderdate"]
+    def of_the_year(orders: Columns) -> NDArray[np.bool_]:
+        days: NDArray[np.int64] = orders["orderdate"]
         return (days >= start) & (days < start + length)
 
-    def priced(lines: Columns) -> Any:
-        price: Any = lines["extendedprice"]
+    def priced(lines: Columns) -> dict[str, NDArray[np.int64]]:
+        price: NDArray[np.int64] = lines["extendedprice"]
         return {"revenue": price * (100 - lines["discount"])}
 
     customers = tables["customer"].columns.filter(lambda batch: nations[batch["nationkey"]])

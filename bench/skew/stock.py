@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.skew.zipf import sample, zipf
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, NDArray[np.int64]]
 
 
 def stock(

@@ -7,14 +7,14 @@ As a continuous query, orders and their lines arrive in the order of `orders["ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.skew.zipf import sample, zipf
 
-Columns = dict[str, NDArray[Any]]
+Numbers = dict[str, NDArray[np.int64]]  # by column
+Named = dict[str, NDArray[np.int64] | NDArray[np.str_]]  # the same, with names among them
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 NATIONS = (
@@ -30,12 +30,12 @@ DAYS = 2_406  # order dates: 1992-01-01 to 1998-08-02, as days from the first
 class Q5Tables:
     """Columns by table, named as in TPC-H without prefixes; money in cents, discounts in percent, dates in days."""
 
-    region: Columns
-    nation: Columns
-    customer: Columns
-    supplier: Columns
-    orders: Columns
-    lineitem: Columns
+    region: Named
+    nation: Named
+    customer: Numbers
+    supplier: Numbers
+    orders: Numbers
+    lineitem: Numbers
 
 
 def tpch(scale: float = 0.01, *, z: float = 0.8, seed: int = 0) -> Q5Tables:

@@ -1,1 +1,7 @@
-"""Building dataflows: scopes, streams, operators, capabilities."""
+"""Building dataflows: what programs and authors of operators write.
+
+- `scope`: where operators are built, the root of a dataflow or a nested scope. `stream`: what operators are applied to.
+- `builder`: the n-ary builder of operators, and `unary`, `binary` and `unary_notify` on top of it.
+- `operator`: an operator at run time: its ports, and the step that the worker calls.
+- `capability`: the right to send at a time. `notificator`: holds capabilities until their times are complete.
+"""

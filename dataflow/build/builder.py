@@ -33,9 +33,9 @@ from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError, ScopeMismatch
 from dataflow.progress.graph import Source, Target
 from dataflow.progress.paths import PathSummary, identity
+from dataflow.run.advice import advise
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import writing
-from dataflow.run.foreign import advise
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import TimeSummary
 
@@ -127,13 +127,13 @@ class Context:
         dataflow.pump.spawn(run, self.name)
 
     def keep(self, size: int) -> None:
-        """Says that a task of this operator has taken data of that weight (see `dataflow.comm.flow.weigh`) to deal with
-        later, or (less than 0) is done with it. While too much is kept, sources of the dataflow wait."""
+        """Counts data of that weight (see `dataflow.comm.flow.weigh`) that a task of this operator has taken to deal
+        with later; a negative weight when it is done. While too much is kept, sources of the dataflow wait."""
         self._operator.dataflow.keep(size)
 
     def enter_write(self) -> None:
-        """Says that the current task, and those that it starts, must not wait for room in this dataflow: what is kept
-        waits for them."""
+        """Marks the current task, and those that it starts, as one that writes for a sink of this dataflow. It must not
+        wait for room in this dataflow: there may be none before it has written."""
         writing.set(self._operator.dataflow)
 
     @property

@@ -1,4 +1,4 @@
-"""Notifications: to be told when a time can no longer arrive."""
+"""Notifications: which times can no longer arrive, for operators that wait for their completion."""
 
 from __future__ import annotations
 

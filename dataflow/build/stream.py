@@ -13,7 +13,7 @@ from dataflow.build import builder
 from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
-from dataflow.operators import keyed, loops, probe, replay, rows, sink, timing
+from dataflow.operators import grouping, loops, probe, replay, rows, sink, timing
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time, TimeSummary
 
@@ -133,13 +133,13 @@ class Stream(Generic[D]):
     ) -> Stream[E] | Stream[tuple[K, S]]:
         """For each key at each time, `initial()` folded over its records; `emit(key, state)`, or (key, state), comes
         out."""
-        return keyed.aggregate(self, key, initial, fold, emit, name)
+        return grouping.aggregate(self, key, initial, fold, emit, name)
 
     def reduce(
         self, key: Callable[[D], K], function: Callable[[K, list[D]], Iterable[E]], name: str = "reduce"
     ) -> Stream[E]:
         """For each key at each time, every item of `function(key, records)`."""
-        return keyed.reduce(self, key, function, name)
+        return grouping.reduce(self, key, function, name)
 
     @overload
     def count(self, key: None = None, name: str = ...) -> Stream[int]: ...
@@ -149,7 +149,7 @@ class Stream(Generic[D]):
 
     def count(self, key: Callable[[D], K] | None = None, name: str = "count") -> Stream[int] | Stream[tuple[K, int]]:
         """(key, number of records) for each key at each time; without a key, the number of records at each time."""
-        return keyed.count(self, key, name)
+        return grouping.count(self, key, name)
 
     @overload
     def join(
@@ -193,7 +193,7 @@ class Stream(Generic[D]):
     ) -> Stream[F] | Stream[tuple[K, D, E]]:
         """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or those three."""
         by: Callable[[Any], K] = key if other_key is None else other_key
-        return keyed.join(self, other, key, by, emit, name)
+        return grouping.join(self, other, key, by, emit, name)
 
     # Loops
 

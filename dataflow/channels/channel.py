@@ -29,7 +29,7 @@ class LocalChannel:
         self._operator = target.operator
 
     def prepare(self, batch: Batch) -> Batch:
-        """What `push` needs; nothing of the program's is called after this."""
+        """What `push` needs: the batch itself."""
         return batch
 
     def push(self, time: Time, batch: Batch) -> None:
@@ -84,7 +84,7 @@ class RoutedChannel:
 
 
 class AcknowledgedChannel(RoutedChannel):
-    """To the inputs of all workers, whose taking it is told."""
+    """To the inputs of all workers, which acknowledge what they take. Keeps account of what they have not yet taken."""
 
     __slots__ = ("_port",)
 

@@ -28,7 +28,7 @@ class Pact(ABC):
 
     name: str
     validates = False  # whether `split` must be called for one worker as well
-    acknowledged = False  # whether a sender is told what others have taken of its messages: see InputPort.on_its_way
+    acknowledged = False  # whether receivers acknowledge what they take: see InputPort.on_its_way
 
     @abstractmethod
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:

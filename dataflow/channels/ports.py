@@ -35,7 +35,7 @@ class Channel(Protocol[P]):
     """Where an output sends its messages."""
 
     def prepare(self, batch: Batch) -> P:
-        """What `push` needs. Calls the program's key function, which may raise; `push` calls nothing of its."""
+        """What `push` needs. This calls the program's key function, which may raise; `push` does not."""
 
     def push(self, time: Time, prepared: P) -> None:
         """Sends a batch that was prepared."""
@@ -66,10 +66,10 @@ class InputPort(Generic[D]):
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.message = MessageCapability(self)  # of the message that is being taken
         self.acknowledged = pact.acknowledged
-        # If acknowledged: what was sent from here to this input elsewhere and is not taken; what to call when some is.
-        self.on_its_way = 0
-        self.on_taken: Callable[[], None] | None = None
-        self.owed: dict[int, int] = {}  # by sender, what was taken here and is not acknowledged
+        # The rest is used only if the pact is acknowledged. All weights are of `dataflow.comm.flow.weigh`.
+        self.on_its_way = 0  # the weight of what this worker sent to this input on others, and they have not taken
+        self.on_taken: Callable[[], None] | None = None  # called whenever they have taken some of that
+        self.owed: dict[int, int] = {}  # by sender, the weight of what was taken here and is not acknowledged
 
     # Batches of a port of columns are columns, and those of other ports are lists of records. What is in a port of
     # unknown records is unknown: only those match a port of `Never`. The overlap that mypy sees is a port of columns
@@ -180,7 +180,7 @@ class OutputPort(Generic[E]):
             self._send(time, given)
 
     def _send(self, time: Time, batch: Batch) -> None:
-        """To all channels or, if a key function raises, to none: whoever catches that may go on."""
+        """Sends to all channels or, if a key function raises, to none: a program that catches this may go on."""
         channels = self._channels
         if len(channels) == 1:
             channels[0].push(time, channels[0].prepare(batch))

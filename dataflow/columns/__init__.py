@@ -1,16 +1,21 @@
-"""Columnar batches, operators on them, and folds that are compiled.
+"""Batches of columns, and operators on them. Nothing here is keyed state: that is in `dataflow.state`.
 
-- `batch`: `Columns`, named columns of one length. `arrow`: to and from whatever speaks Arrow.
-- `operators`: map, filter, project, exchange, group-aggregate and join at a time, windows.
-- `schema`: types as people write them. `fold`: what a user writes for one record. `compiling`: from a fold to a
-  compiled
-  module on disk. `driver`: the loop over a batch. `emitter`: rows that compiled folds add to.
-- `zones`, `instants`: moments with a time zone, and units. `windows`: windows over a column of times. `sums`,
-  `conversions`: integers that do not wrap. `checked`: the same for folds.
-- `hashing`, `kernels`: compiled. `segments`: one large array, cut into a segment per bin. `table`: state by key.
-  `leaders`: the key with the largest value. `pending`: post-dated records. `store`: what any state tells of itself.
-  `keyed`: these together: the state of a stateful operator on one worker.
-- `stateful`: native stateful operators. (Those that migrate are in `megaphone`.)
+What a batch is:
+- `batch`: `Columns`, named columns of one length. `column`: the types of a column, numpy's and Arrow's.
+- `arrow`: columns from and to whatever speaks Arrow. `frames`: whether a value is a batch of columns or a record.
+- `schema`: the types of columns and of state, as people write them.
+
+What is done with batches:
+- `operators`: `stream.columns`: map, filter, project, exchange, aggregate, join, windows.
+- `grouping`: groups and joins of the rows of one time, by sorting. `sums`: sums of integers that do not wrap around.
+- `windows`: windows over a column of times.
+- `pact`: which worker gets which rows. `hashing`: hashes of keys, and routing by them; compiled. `scatter`: one batch
+  for each owner; compiled.
+
+Values:
+- `zones`: moments with a time zone. `instants`: dates, moments and time spans as whole numbers of a unit.
+- `conversions`: columns as the 64-bit numbers that compiled code works with. `arithmetic`: sums and products for users'
+  folds that raise where 64 bits do not suffice.
 
 numba and pyarrow are imported when they are first needed: a program of rows does not wait for them.
 """

@@ -5,12 +5,24 @@ Arrow is imported when it is first needed: programs without strings do not wait 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from types import ModuleType
+from typing import NoReturn
 
 import numpy as np
 
+from dataflow.columns.column import (
+    Array,
+    ArrowArray,
+    ArrowDictionary,
+    ArrowTable,
+    ArrowType,
+    Column,
+    DType,
+    Mask,
+    Value,
+)
 from dataflow.columns.instants import finest, to_kind
 from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
 
@@ -18,13 +30,14 @@ _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
 _ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
 
 
-def _pyarrow() -> Any:
+def _pyarrow() -> ModuleType:
     import pyarrow
 
-    return pyarrow
+    module: ModuleType = pyarrow
+    return module
 
 
-def from_frame(data: Any) -> dict[str, Any]:
+def from_frame(data: Value) -> dict[str, object]:
     """The columns of a table, batch or frame: anything with `__arrow_c_stream__`."""
     if not hasattr(data, "__arrow_c_stream__"):
         raise TypeError(
@@ -42,19 +55,21 @@ def from_frame(data: Any) -> dict[str, Any]:
     return dict(zip(names, columns, strict=True))
 
 
-def _is_pandas(data: Any) -> bool:
+def _is_pandas(data: object) -> bool:
     return type(data).__module__.split(".")[0] == "pandas"
 
 
-def to_column(name: Any, values: Any) -> Any:
+def to_column(name: object, values: Value) -> Column:
     """A numpy array for numbers and dates, an Arrow array for anything of variable length."""
     if isinstance(values, np.ndarray):
         return _from_numpy(name, values)
     if _is_pandas(values) and isinstance(values.dtype, np.dtype) and values.dtype.kind in _KINDS:
-        return values.to_numpy()
+        numbers: Array = values.to_numpy()
+        return numbers
     if _is_pandas(values) and hasattr(values.dtype, "tz"):  # not by way of Arrow, where not-a-time is a missing value
         zone = _pyarrow().array(values[:0]).type.tz
-        return with_zone(getattr(values, "dt", values).tz_convert(None).to_numpy(), checked_zone(zone))
+        moments = values.dt if hasattr(values, "dt") else values  # an index has no `dt`
+        return with_zone(moments.tz_convert(None).to_numpy(), checked_zone(zone))
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         return _from_arrow(name, values)
     if hasattr(values, "__array__"):
@@ -64,7 +79,7 @@ def to_column(name: Any, values: Any) -> Any:
     return _from_list(name, values)
 
 
-def _from_list(name: Any, values: Sequence[Any]) -> Any:
+def _from_list(name: object, values: Sequence[Value]) -> Column:
     if not values:
         return np.empty(0, np.float64)
     if any(value is np.ma.masked for value in values):
@@ -89,7 +104,7 @@ def _from_list(name: Any, values: Sequence[Any]) -> Any:
     return _from_numpy(name, array)
 
 
-def _require_one_kind_of_moment(name: Any, values: Sequence[Any]) -> None:
+def _require_one_kind_of_moment(name: object, values: Sequence[object]) -> None:
     """TypeError where Arrow would cut moments off to dates, or take those without a time zone for ones in UTC."""
     kinds = {
         (isinstance(value, datetime), isinstance(value, datetime) and value.tzinfo is not None)
@@ -102,27 +117,30 @@ def _require_one_kind_of_moment(name: Any, values: Sequence[Any]) -> None:
         raise TypeError(f"column {name!r} has {found}: a column holds values of one type")
 
 
-def _finer_than_python(pa: Any, values: Sequence[Any]) -> Any:
-    """Arrow's type for pandas' moments and spans, which have nanoseconds; it would make Python's microseconds of
-    them."""
+def _finer_than_python(pa: ModuleType, values: Sequence[object]) -> ArrowType | None:
+    """Arrow's type for moments and spans of pandas that have nanoseconds: by itself Arrow would cut these off, since
+    Python's own have microseconds."""
     first = next((value for value in values if value is not None), None)
     if not any(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) for value in values):
         return None
-    return pa.duration("ns") if isinstance(first, timedelta) else pa.timestamp("ns", pa.scalar(first).type.tz)
+    spans = isinstance(first, timedelta)
+    kind: ArrowType = pa.duration("ns") if spans else pa.timestamp("ns", pa.scalar(first).type.tz)
+    return kind
 
 
-def _from_numpy(name: Any, values: Any) -> Any:
-    values = _plain_array(name, values)
+def _from_numpy(name: object, given: Array) -> Column:
+    values = _plain_array(name, given)
     if values.dtype.kind in _KINDS:
         return values
     if values.dtype.kind in "UTS" or (values.dtype.hasobject and all(isinstance(v, str | None) for v in values)):
         pa = _pyarrow()
-        return pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
-    return _refuse(name, values.dtype)
+        strings: ArrowArray = pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
+        return strings
+    _refuse(name, values.dtype)
 
 
-def _plain_array(name: Any, values: Any) -> Any:
-    """The array itself, where it is of a class that says no more than that; what a mask hides must not be counted."""
+def _plain_array(name: object, values: Array) -> Array:
+    """The array, if its class adds nothing to an array. TypeError if it does: a mask, for instance, would be lost."""
     if type(values) is np.ndarray:
         return values
     if type(values) is Zoned:
@@ -145,23 +163,15 @@ def _plain_array(name: Any, values: Any) -> Any:
     )
 
 
-def _from_arrow(name: Any, values: Any) -> Any:
-    pa = _pyarrow()
-    array = values
-    if not isinstance(array, pa.Array | pa.ChunkedArray):
-        array = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
-    if isinstance(array, pa.ChunkedArray):
-        chunks = [_plain(chunk) for chunk in array.chunks] or [_plain(pa.array([], array.type))]
-        array = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-    else:
-        array = _plain(array)
-    kind, types = array.type, pa.types
+def _from_arrow(name: object, values: Value) -> Column:
+    array, types = _one_array(values), _pyarrow().types
+    kind = array.type
     if any(test(kind) for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)):
         return array
     known = (types.is_integer, types.is_floating, types.is_boolean)
     timely = (types.is_timestamp, types.is_duration, types.is_date)
     if not any(test(kind) for test in (*known, *timely)):
-        return _refuse(name, kind)
+        _refuse(name, kind)
     if array.null_count:
         raise TypeError(
             f"column {name!r} has {array.null_count} missing values, and a column of {kind} has none: "
@@ -174,10 +184,21 @@ def _from_arrow(name: Any, values: Any) -> Any:
     return with_zone(numbers, checked_zone(kind.tz)) if zoned else numbers
 
 
-def _plain(array: Any) -> Any:
-    """The values of an Arrow array themselves, where it has a dictionary of them or views of them."""
+def _one_array(values: Value) -> ArrowArray:
+    """One array of Arrow's, of whatever speaks Arrow: neither in chunks nor with a dictionary."""
     pa = _pyarrow()
-    if pa.types.is_dictionary(array.type):
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        values = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
+    if not isinstance(values, pa.ChunkedArray):
+        return _plain(values)
+    chunks = [_plain(chunk) for chunk in values.chunks] or [_plain(pa.array([], values.type))]
+    return chunks[0] if len(chunks) == 1 else _concatenated(chunks)
+
+
+def _plain(array: ArrowArray | ArrowDictionary) -> ArrowArray:
+    """The array itself; its values, if it holds places in a dictionary, or views."""
+    pa = _pyarrow()
+    if isinstance(array, pa.DictionaryArray):
         return _plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
@@ -186,44 +207,56 @@ def _plain(array: Any) -> Any:
     return array
 
 
-def _refuse(name: Any, kind: Any) -> Any:
+def _concatenated(arrays: list[ArrowArray]) -> ArrowArray:
+    joined: ArrowArray = _pyarrow().concat_arrays(arrays)
+    return joined
+
+
+def _refuse(name: object, kind: DType | ArrowType) -> NoReturn:
     hint = ". Times of day are no column: make them time spans since midnight" if str(kind).startswith("time") else ""
     raise TypeError(
         f"column {name!r} holds {kind}; a column holds numbers, booleans, dates, time spans or strings{hint}"
     )
 
 
-def to_table(columns: dict[str, Any]) -> Any:
+def to_table(columns: Mapping[str, Column]) -> ArrowTable:
     """A pyarrow.Table of the columns."""
-    return _pyarrow().table({name: _to_arrow(name, column) for name, column in columns.items()})
+    table: ArrowTable = _pyarrow().table({name: _to_arrow(name, column) for name, column in columns.items()})
+    return table
 
 
-def _to_arrow(name: str, column: Any) -> Any:
+def _to_arrow(name: str, column: Column) -> ArrowArray:
     pa = _pyarrow()
     if not isinstance(column, np.ndarray):
         return column
     zone = zone_of(column)
     kind = None if zone is None else pa.timestamp(np.datetime_data(column.dtype)[0], zone)
     try:
-        return pa.array(plain(column).astype(column.dtype.newbyteorder("="), copy=False), kind)
+        made: ArrowArray = pa.array(plain(column).astype(column.dtype.newbyteorder("="), copy=False), kind)
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"column {name!r} holds {column.dtype}, which Arrow does not know: {error}") from error
+    return made
 
 
-def part(column: Any, start: int, length: int) -> Any:
+def part(column: Column, start: int, length: int) -> Column:
     """Rows of a column, without copying."""
     return column[start : start + length] if isinstance(column, np.ndarray) else column.slice(start, length)
 
 
-def join(name: str, columns: list[Any]) -> Any:
+def join(name: str, columns: list[Column]) -> Column:
     """One column after the other."""
-    columns = [column for column in columns if len(column)] or columns[:1]  # of nothing, the type means nothing
+    columns = [column for column in columns if len(column)] or columns[:1]  # the type of an empty column means nothing
     if len(columns) == 1:
         return columns[0]
-    if all(isinstance(column, np.ndarray) for column in columns):
-        return _join_numbers(name, columns)
-    if any(isinstance(column, np.ndarray) for column in columns):
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if len(arrays) == len(columns):
+        return _join_numbers(name, arrays)
+    if arrays:
         raise _different(name, columns)
+    return _join_strings(name, [column for column in columns if not isinstance(column, np.ndarray)])
+
+
+def _join_strings(name: str, columns: list[ArrowArray]) -> ArrowArray:
     pa = _pyarrow()
     kinds = {str(column.type) for column in columns}
     if len(kinds) > 1:  # small and large strings are one thing to everybody but Arrow
@@ -231,10 +264,10 @@ def join(name: str, columns: list[Any]) -> Any:
             raise _different(name, columns)
         widest = pa.large_string() if kinds <= {"string", "large_string"} else pa.large_binary()
         columns = [column.cast(widest) for column in columns]
-    return pa.concat_arrays(columns)
+    return _concatenated(columns)
 
 
-def _join_numbers(name: str, columns: list[Any]) -> Any:
+def _join_numbers(name: str, columns: list[Array]) -> Array:
     if any(column.dtype.kind in "mM" for column in columns):
         return _join_times(name, columns)
     try:
@@ -246,8 +279,8 @@ def _join_numbers(name: str, columns: list[Any]) -> Any:
     return joined
 
 
-def _join_times(name: str, columns: list[Any]) -> Any:
-    """Of different units all have the finest: numpy would do that as well, and wrap around."""
+def _join_times(name: str, columns: list[Array]) -> Array:
+    """Arrays of different units get the finest. numpy would do the same, and wrap around."""
     kinds = {(column.dtype.kind, zone_of(column)) for column in columns}
     if len(kinds) > 1:
         raise _different(name, columns)
@@ -259,15 +292,15 @@ def _join_times(name: str, columns: list[Any]) -> Any:
     return with_zone(np.concatenate(parts), zone_of(columns[0]))
 
 
-def _different(name: str, columns: list[Any]) -> TypeError:
+def _different(name: str, columns: Sequence[Column]) -> TypeError:
     kinds = " and ".join(dict.fromkeys(type_name(column) for column in columns))
     return TypeError(f"column {name!r} holds {kinds} in different batches: make them one type first")
 
 
-def to_list(column: Any) -> list[Any]:
-    """Plain Python values; of nanoseconds, which Python has not, numpy's: `tolist` would give bare integers."""
+def to_list(column: Column) -> list[Value]:
+    """Plain Python values. Nanoseconds stay numpy's: Python has none, and `tolist` would give bare integers."""
     if not isinstance(column, np.ndarray):
-        return column.to_pylist()  # type: ignore[no-any-return]
+        return column.to_pylist()
     zone = zone_of(column)
     if zone is not None:
         return to_datetimes(column, zone)
@@ -276,7 +309,7 @@ def to_list(column: Any) -> list[Any]:
     return column.tolist()  # type: ignore[no-any-return]
 
 
-def as_mask(mask: Any, length: int) -> Any:
+def as_mask(mask: Value, length: int) -> Mask:
     """A numpy array of booleans from a mask, which may be Arrow's."""
     if isinstance(mask, np.ma.MaskedArray) and np.ma.is_masked(mask):
         raise TypeError("a mask of rows has masked values itself: fill them in (`mask.filled(False)`) first")
@@ -286,9 +319,9 @@ def as_mask(mask: Any, length: int) -> Any:
     return array
 
 
-def type_name(column: Any) -> str:
+def type_name(column: Column) -> str:
     """What a column holds."""
+    if not isinstance(column, np.ndarray):
+        return str(column.type)
     zone = zone_of(column)
-    if zone is not None:
-        return f"datetime64[{np.datetime_data(column.dtype)[0]}, {zone}]"
-    return str(column.dtype if isinstance(column, np.ndarray) else column.type)
+    return str(column.dtype) if zone is None else f"datetime64[{np.datetime_data(column.dtype)[0]}, {zone}]"

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dataflow.columns import arrow
+from dataflow.columns.column import Array, Column, Value
 from dataflow.columns.zones import Zoned, zone_of
 
-Array: TypeAlias = NDArray[Any]
-Column: TypeAlias = Any
-"""A numpy array of one dimension, or an Arrow array."""
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Array", "Column", "Columns"]
+
+Given: TypeAlias = Value
+"""What a user makes a batch or a column of: arrays, lists, strings, frames. Checked when it arrives."""
 _NUMPY = {np.ndarray}
 _ARRAYS = {np.ndarray, Zoned}
 
@@ -33,21 +39,20 @@ class Columns:
 
     __slots__ = ("_columns", "_length")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Given) -> None:
         if isinstance(data, Columns):
             data = data._columns
-        columns = data if isinstance(data, Mapping) else arrow.from_frame(data)
-        self._columns: dict[str, Column] = {}  # invariant: one dimension, one length
-        for name, values in columns.items():
-            self._columns[str(name)] = _column(name, values)
+        given = data if isinstance(data, Mapping) else arrow.from_frame(data)
+        self._columns: Mapping[str, Column]  # invariant: one dimension, one length
+        self._columns = {str(name): _column(name, values) for name, values in given.items()}
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns must have one length: {lengths}")
         self._length = next(iter(lengths.values()), 0)
 
     @classmethod
-    def trusted(cls, columns: dict[str, Column], length: int) -> Columns:
-        """Takes over columns that are known to be right: no checks, no copies."""
+    def trusted(cls, columns: Mapping[str, Column], length: int) -> Columns:
+        """Takes over columns that are known to be right: no checks, no copies. Nobody may change the mapping later."""
         made = cls.__new__(cls)
         made._columns = columns
         made._length = length
@@ -68,7 +73,12 @@ class Columns:
         """The size of the data."""
         return sum(column.nbytes for column in self._columns.values())
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> Value:
+        """A column, for whoever knows what it holds: arithmetic on numbers, Arrow's functions on strings."""
+        return self.column(name)
+
+    def column(self, name: str) -> Column:
+        """A column, for whoever has to ask what it holds."""
         try:
             return self._columns[name]
         except KeyError:
@@ -109,22 +119,22 @@ class Columns:
         numbers = np.asarray(rows, None if len(rows) else np.int64)
         return Columns.trusted({name: c.take(numbers) for name, c in self._columns.items()}, len(numbers))
 
-    def filter(self, mask: Any) -> Columns:
+    def filter(self, mask: Given) -> Columns:
         """The rows for which the mask is true."""
         keep = arrow.as_mask(mask, self._length)
         return self if keep.all() else self.take(np.flatnonzero(keep))
 
     def divide(self, numbers: Sequence[int], parts: int) -> list[Columns]:
-        """So many batches: each row is in that of its number, in order."""
+        """`parts` batches: row i goes to batch `numbers[i]`. Rows keep their order."""
         order = np.asarray(numbers, np.int64)
         return [self.take(np.flatnonzero(order == part)) for part in range(parts)]
 
     def select(self, names: Sequence[str]) -> Columns:
         """Only these columns, in this order."""
-        return Columns.trusted({name: self[name] for name in names}, self._length)
+        return Columns.trusted({name: self.column(name) for name in names}, self._length)
 
-    def with_columns(self, columns: Mapping[str, Any]) -> Columns:
-        """These columns added, or put in the place of those with their names."""
+    def with_columns(self, columns: Mapping[str, Given]) -> Columns:
+        """The batch with these columns added; a column with a name that is there already replaces that one."""
         return Columns({**self._columns, **columns})
 
     @staticmethod
@@ -141,21 +151,22 @@ class Columns:
         columns: dict[str, Column] = {}
         for name, column in first.items():
             parts = [batch._columns[name] for batch in batches]
-            plain = all(type(part) is np.ndarray and part.dtype is column.dtype for part in parts)
-            columns[name] = np.concatenate(parts) if plain else arrow.join(name, parts)  # most are of one kind
+            kind = column.dtype if isinstance(column, np.ndarray) else None
+            plain = [part for part in parts if type(part) is np.ndarray and part.dtype is kind]
+            columns[name] = np.concatenate(plain) if len(plain) == len(parts) else arrow.join(name, parts)
         return Columns.trusted(columns, sum(map(len, batches)))
 
     @staticmethod
     def alike(batches: Sequence[Columns]) -> bool:
-        """Whether batches have the same columns, all of them numpy's and of the same types: to put them together then
-        changes nothing about any."""
+        """Whether batches have the same columns, all of them numpy's and of the same types: concatenating them then
+        changes no type."""
         kinds = None
         for batch in batches:
             columns = batch._columns
             others = set(map(type, columns.values())) - _NUMPY
             if others - _ARRAYS:
                 return False
-            mine: list[Any] = [*columns, *(column.dtype for column in columns.values())]
+            mine: list[object] = [*columns, *(c.dtype for c in columns.values() if isinstance(c, np.ndarray))]
             if others:
                 mine += map(zone_of, columns.values())
             if kinds is None:
@@ -164,40 +175,42 @@ class Columns:
                 return False
         return True
 
-    # Given back
+    # Batches in other forms
 
     def to_dict(self) -> dict[str, Column]:
         """The columns by name."""
         return self.columns
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self) -> list[tuple[Value, ...]]:
         """As tuples of plain Python values. Slow: for tests and for people."""
         if not self._columns:
             return [()] * self._length
         return list(zip(*(arrow.to_list(column) for column in self._columns.values()), strict=True))
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
         return iter(self.rows())
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """As a pyarrow.Table; numbers are not copied."""
         return arrow.to_table(self._columns)
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """As a pandas.DataFrame (pandas must be installed)."""
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> polars.DataFrame:
         """As a polars.DataFrame (polars must be installed)."""
         import polars
 
-        return polars.from_arrow(self.to_arrow())
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
 
-def _column(name: Any, values: Any) -> Column:
+def _column(name: object, values: Given) -> Column:
     known = type(values) is np.ndarray and values.dtype.kind in "iufcbmM"
     column: Column = values if known else arrow.to_column(name, values)
     if isinstance(column, np.ndarray) and column.ndim != 1:

@@ -5,17 +5,15 @@ numpy's own conversions are silent: 2^64 - 1 becomes -1, 0.5 becomes 0, and 2^53
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dataflow.columns.batch import Array
+from dataflow.columns.column import Array, Column, DType, Mask, Words
 from dataflow.columns.instants import counts
 
 _EXACT = 1 << 53  # integers up to here are floats of 64 bits
 
 
-def as_kind(column: Any, kind: np.dtype[Any], operator: str, name: str, unit: str = "ns") -> Array:
+def as_kind(column: Column, kind: DType, operator: str, name: str, unit: str = "ns") -> Array:
     """A column as an array of int64, uint64 or float64 that compiled code can read, not copied if it is one.
 
     Errors name the operator and the column. Dates, moments and time spans are counts of `unit`, whatever
@@ -37,7 +35,7 @@ def as_kind(column: Any, kind: np.dtype[Any], operator: str, name: str, unit: st
     return np.require(column, kind, ["C", "A"])
 
 
-def _require_exact(column: Array, kind: np.dtype[Any], what: str) -> None:
+def _require_exact(column: Array, kind: DType, what: str) -> None:
     """ValueError if a value is not the same in another type."""
     given = column.dtype
     if given.kind == "u" and kind.kind == "i" and given.itemsize == 8:
@@ -52,8 +50,9 @@ def _require_exact(column: Array, kind: np.dtype[Any], what: str) -> None:
             raise _lost(what, column, wrong, kind, "make it float64 first, with what that loses")
 
 
-def _require_exact_floats(column: Array, kind: np.dtype[Any], what: str) -> None:
-    """In two halves, which floats hold: to come back from a float of 2^63 or 2^64 is undefined."""
+def _require_exact_floats(column: Array, kind: DType, what: str) -> None:
+    """Compares the upper and the lower 32 bits, which floats hold exactly. To convert back is no test: what a float of
+    2^63 or 2^64 becomes as an integer is undefined."""
     low = column.dtype.type((1 << 32) - 1)
     floats = column.astype(kind)
     upper = np.floor(floats / float(1 << 32))
@@ -63,7 +62,7 @@ def _require_exact_floats(column: Array, kind: np.dtype[Any], what: str) -> None
         raise _lost(what, column, ~same, kind, "leave it an integer, or make it float64 first, with what that loses")
 
 
-def _lost(what: str, column: Array, wrong: Array, kind: np.dtype[Any], say: str) -> ValueError:
+def _lost(what: str, column: Array, wrong: Mask, kind: DType, say: str) -> ValueError:
     value = column[int(np.flatnonzero(wrong)[0])]
     return ValueError(f"{what} is {column.dtype}, and {value} cannot be told as {kind}, which the fold takes: {say}")
 
@@ -72,10 +71,10 @@ class KeySigns:
     """Whether keys of an operator are signed. As words -1 and 2^64 - 1 are the same, and would share their state."""
 
     def __init__(self) -> None:
-        self._kind: np.dtype[Any] | None = None  # of all keys so far, if they are of one
+        self._kind: DType | None = None  # of all keys so far, if they are of one
         self._seen: set[str] = set()
 
-    def check(self, column: Any, words: Array, what: str) -> None:
+    def check(self, column: Array, words: Words, what: str) -> None:
         """ValueError for a key that may be another's. Costs nothing while all keys are of one type."""
         kind = column.dtype
         if kind is self._kind:

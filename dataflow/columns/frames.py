@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dataflow.columns.batch import Columns
 
@@ -30,14 +29,14 @@ def _is_frame(kind: type) -> bool:
     )
 
 
-def as_columns(records: Any) -> Columns | None:
+def as_columns(records: object) -> Columns | None:
     """The batch of columns that is meant, where several records are expected; None if it is something else."""
     if isinstance(records, Columns):
         return records
     return Columns(records) if isinstance(records, Mapping) or is_frame(records) else None
 
 
-def pieces(frame: Any, size: int | None) -> Iterator[Columns]:
+def pieces(frame: object, size: int | None) -> Iterator[Columns]:
     """A frame as batches of at most `size` rows; in one if that is None."""
     batch = Columns(frame)
     step = size or len(batch)

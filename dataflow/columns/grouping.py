@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from dataflow.columns import sums
 from dataflow.columns.arrow import join, type_name
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
+from dataflow.columns.column import Array, Column, Integers, Mask, Value
 from dataflow.columns.zones import plain, with_zone, zone_of
 
-# What an aggregate keeps of rows, and how what was kept of several parts becomes one. A mean is a sum and a count.
+# How an aggregate is made of rows, and how the aggregates of several parts become one. A mean is a sum and a count.
 _FIRST = {"count": "count", "sum": "sum", "min": "min", "max": "max"}
 _AGAIN = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _KINDS = (*_FIRST, "mean")
+
+Aggregate: TypeAlias = str | tuple[str, str]
+"""One as people write it: "count", or ("sum", "price")."""
 
 
 class Aggregates:
     """Named aggregates of columns: {"bids": "count", "total": ("sum", "price")}.
 
-    `partial` of rows, `merge` of partials, `finish` of what was merged: so parts can be aggregated where they are.
+    `partial` aggregates rows, `merge` several partials, `finish` gives the result: so each worker aggregates its own
+    rows before any are sent.
     """
 
-    def __init__(self, by: Sequence[str], aggregates: Mapping[str, Any]) -> None:
+    def __init__(self, by: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
         self.by = tuple(by)
         self._parts: list[tuple[str, str, str | None]] = []  # (name, what, column)
         self._means: dict[str, tuple[str, str]] = {}
@@ -54,7 +59,7 @@ class Aggregates:
     def finish(self, merged: Columns, where: str) -> Columns:
         """The aggregates that were asked for, in their order. OverflowError for a sum that does not fit says `where`
         it is: the operator, and the time."""
-        columns = {name: merged[name] for name in self.by}
+        columns = {name: merged.column(name) for name in self.by}
         for name in self._names:
             if name in self._means:
                 columns[name] = _mean(merged, *self._means[name])
@@ -77,16 +82,16 @@ class Aggregates:
     def _group(self, batch: Columns, parts: Sequence[tuple[str, str, str | None]], halved: bool) -> Columns:
         order, starts = group(batch, self.by)
         firsts = order[starts]
-        columns: dict[str, Any] = {name: batch[name].take(firsts) for name in self.by}
+        columns: dict[str, Column] = {name: batch.column(name).take(firsts) for name in self.by}
         for name, what, column in parts:
-            if column is not None and what == "sum" and _is_integers(batch[column]):
+            if column is not None and what == "sum" and _is_integers(batch.column(column)):
                 columns |= _sum(name, batch, column, order, starts, halved and _upper(name) in batch)
             else:
-                columns[name] = _reduce(what, None if column is None else batch[column], order, starts, column)
+                columns[name] = _reduce(what, None if column is None else batch.column(column), order, starts, column)
         return Columns.trusted(columns, len(starts))
 
 
-def _parse(name: str, spec: Any) -> tuple[str, str | None]:
+def _parse(name: str, spec: Aggregate) -> tuple[str, str | None]:
     what, column = (spec, None) if isinstance(spec, str) else spec
     if what not in _KINDS or (column is None) != (what == "count"):
         raise ValueError(
@@ -95,10 +100,9 @@ def _parse(name: str, spec: Any) -> tuple[str, str | None]:
     return what, column
 
 
-def _reduce(what: str, values: Any, order: Array, starts: Array, column: str | None) -> Array:
+def _reduce(what: str, values: Column | None, order: Integers, starts: Integers, column: str | None) -> Array:
     if what == "count":
-        counts: Array = np.diff(starts, append=len(order))
-        return counts
+        return np.diff(starts, append=len(order))
     if not isinstance(values, np.ndarray):
         raise TypeError(f"column {column!r} holds strings, of which there is no {what}")
     if what == "sum" and values.dtype.kind == "M":
@@ -113,12 +117,12 @@ def _reduce(what: str, values: Any, order: Array, starts: Array, column: str | N
     return with_zone(result, zone_of(values))
 
 
-def _is_integers(column: Any) -> bool:
+def _is_integers(column: Column) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "iub"
 
 
-def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array, halved: bool) -> dict[str, Array]:
-    """Sums of integers, in two halves where one of them is too large; `halved` says that the batch has it so."""
+def _sum(name: str, batch: Columns, column: str, order: Integers, starts: Integers, halved: bool) -> dict[str, Array]:
+    """Sums of integers, in two halves if one of them is too large. `halved`: the batch has them in halves already."""
     given = batch[column]
     values = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64, copy=False)[order]
     if halved:
@@ -130,7 +134,7 @@ def _sum(name: str, batch: Columns, column: str, order: Array, starts: Array, ha
     return {name: lower} if upper is None else {name: lower, _upper(name): upper}
 
 
-def _sum_of_spans(values: Array, starts: Array, column: str | None) -> Array:
+def _sum_of_spans(values: Array, starts: Integers, column: str | None) -> Array:
     numbers = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     missing = np.isnat(values)
     lower, upper = sums.sums(np.where(missing, 0, numbers), starts)
@@ -147,16 +151,16 @@ def _upper(name: str) -> str:
 
 
 def _halved(partial: Columns, names: Sequence[str]) -> Columns:
-    """A partial with these sums in halves: others have them so, or it has them so itself."""
+    """A partial with these sums in halves, as another partial (or this one) has them."""
     columns = partial.columns
     for name in names:
         if _upper(name) not in columns:
-            columns[name], columns[_upper(name)] = sums.split(columns[name])
+            columns[name], columns[_upper(name)] = sums.split(partial[name])
     return Columns.trusted(columns, len(partial))
 
 
 def _mean(merged: Columns, total: str, count: str) -> Array:
-    """Right also where the sum itself would not fit."""
+    """The mean. It is right even if the sum does not fit into 64 bits."""
     if _upper(total) not in merged:
         mean: Array = merged[total] / merged[count]
         return mean
@@ -164,13 +168,13 @@ def _mean(merged: Columns, total: str, count: str) -> Array:
     return np.array([sums.exact(lower, upper, row) / counts[row] for row in range(len(merged))], np.float64)
 
 
-def _described(names: Sequence[str], key: Sequence[Any]) -> str:
+def _described(names: Sequence[str], key: Sequence[Value]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in zip(names, key, strict=True)) or "all rows"
 
 
-def group(batch: Columns, by: Sequence[str]) -> tuple[Array, Array]:
+def group(batch: Columns, by: Sequence[str]) -> tuple[Integers, Integers]:
     """Rows in an order in which groups are together, and where each group starts. O(n log n)."""
-    codes = [codes_of(batch[name]) for name in by]
+    codes = [codes_of(batch.column(name)) for name in by]
     if not codes:
         return np.arange(len(batch)), np.zeros(1 if len(batch) else 0, np.int64)
     order = np.argsort(codes[0], kind="stable") if len(codes) == 1 else np.lexsort(codes[::-1])
@@ -181,25 +185,24 @@ def group(batch: Columns, by: Sequence[str]) -> tuple[Array, Array]:
     return order, np.flatnonzero(changed)
 
 
-def _differ(ordered: Array) -> Array:
-    """Whether each value is another than the one before. What is not a number (or a time) is like its kind."""
-    differ: Array = ordered[1:] != ordered[:-1]
+def _differ(ordered: Array) -> Mask:
+    """Whether each value differs from the one before. Not-a-number equals itself here, and so does not-a-time."""
+    differ: Mask = ordered[1:] != ordered[:-1]
     if ordered.dtype.kind in "fcmM":
         nothing = ordered != ordered
         differ &= ~(nothing[1:] & nothing[:-1])
     return differ
 
 
-def codes_of(column: Any) -> Array:
+def codes_of(column: Column) -> Array:
     """Numbers that are equal where values are; strings become their places in a dictionary."""
     if isinstance(column, np.ndarray):
         return plain(column)
     encoded = column.dictionary_encode(null_encoding="encode")
-    codes: Array = encoded.indices.to_numpy(zero_copy_only=False)
-    return codes
+    return encoded.indices.to_numpy(zero_copy_only=False)
 
 
-def match(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[str]) -> tuple[Array, Array]:
+def match(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[str]) -> tuple[Integers, Integers]:
     """The pairs of rows with equal keys, as row numbers of both sides. O(n log n + pairs)."""
     left_codes, right_codes = _common_codes(left, right, on, right_on)
     order = np.argsort(right_codes, kind="stable")
@@ -211,11 +214,13 @@ def match(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[s
     return left_rows, order[np.repeat(starts, counts) + within]
 
 
-def _common_codes(left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[str]) -> tuple[Array, Array]:
+def _common_codes(
+    left: Columns, right: Columns, on: Sequence[str], right_on: Sequence[str]
+) -> tuple[Integers, Integers]:
     """One number per row of either side, equal where all key columns are."""
     from dataflow.columns.hashing import words_of
 
-    columns: dict[str, Any] = {}
+    columns: dict[str, Column] = {}
     for i, (ours, theirs) in enumerate(zip(on, right_on, strict=True)):
         pair = (left[ours], right[theirs])
         if _family(pair[0]) != _family(pair[1]):
@@ -238,8 +243,8 @@ def _common_codes(left: Columns, right: Columns, on: Sequence[str], right_on: Se
     return left_codes, right_codes
 
 
-def _family(column: Any) -> str:
-    """What a column can be compared with: others of the same family."""
+def _family(column: Column) -> str:
+    """The family of a column. Columns of one family can be compared."""
     if not isinstance(column, np.ndarray):
         return type_name(column).removeprefix("large_")
     kind = column.dtype.kind

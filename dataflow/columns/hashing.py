@@ -7,17 +7,22 @@ place in the bin's segment.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit, types
+from numpy.typing import NDArray
 
 from dataflow.columns.arrow import type_name
-from dataflow.columns.batch import Array, Column
+from dataflow.columns.column import Array, Column, Integers, Words
 from dataflow.columns.instants import counts
 from dataflow.compiled.kernel import kernel
 
-WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # that are only read: what Arrow gives cannot be written to
+Word: TypeAlias = np.uint64 | int
+Workers: TypeAlias = NDArray[np.uint16]
+"""The worker of each row, or of each bin."""
+
+WORDS = types.Array(types.uint64, 1, "C", readonly=True)  # only read: what Arrow gives cannot be written to
 _OUT, _TO, _COUNTS = types.uint64[::1], types.uint16[::1], types.int64[::1]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +35,7 @@ _30, _27, _31, _60, _54, _62 = (np.uint64(n) for n in (30, 27, 31, 60, 54, 62))
 
 
 @njit(inline="always")
-def mix(key: Any) -> Any:
+def mix(key: np.uint64) -> np.uint64:
     """Scatters the 64 bits of a key: neighbouring integers end far apart, in all bits.
 
     >>> int(mix(np.uint64(1)))
@@ -43,7 +48,7 @@ def mix(key: Any) -> Any:
 
 
 @njit(inline="always")
-def unmix(hashed: Any) -> Any:
+def unmix(hashed: np.uint64) -> np.uint64:
     """The key that has this hash.
 
     >>> int(unmix(np.uint64(mix(np.uint64(12345)))))
@@ -58,46 +63,46 @@ def unmix(hashed: Any) -> Any:
 
 
 @kernel(types.void(WORDS, _OUT))
-def mix_all(keys: Any, hashes: Any) -> None:
+def mix_all(keys: Words, hashes: Words) -> None:
     """The hash of each key."""
     for i in range(keys.size):
         hashes[i] = mix(keys[i])
 
 
 @kernel(types.void(WORDS, _OUT))
-def unmix_all(hashes: Any, keys: Any) -> None:
+def unmix_all(hashes: Words, keys: Words) -> None:
     """The key of each hash."""
     for i in range(hashes.size):
         keys[i] = unmix(hashes[i])
 
 
 class Owners:
-    """By bin, the worker, in as few bits as there are workers: routing reads it at random, and with 2^20 bins and two
-    workers the 128 KiB of these stay in a core's cache, where two bytes for each bin would not."""
+    """The worker of each bin, packed into as few bits as the number of workers needs. Routing reads it at random: for
+    2^20 bins and two workers it takes 128 KiB, which stay in a core's cache; two bytes for each bin would not."""
 
-    def __init__(self, workers: Array, peers: int) -> None:
+    def __init__(self, workers: Workers, peers: int) -> None:
         self.width = next(width for width in range(5) if peers <= 1 << (1 << width))  # of 1, 2, 4, 8 or 16 bits
-        self.words: Array = np.zeros(-(-len(workers) << self.width) // 64 + 1, np.uint64)
+        self.words: Words = np.zeros(-(-len(workers) << self.width) // 64 + 1, np.uint64)
         _pack(workers, self.width, self.words)
 
 
 @kernel(types.void(types.uint16[::1], types.uint64, _OUT))
-def _pack(workers: Any, width: Any, words: Any) -> None:
+def _pack(workers: Workers, width: Word, words: Words) -> None:
     for bin in range(workers.size):
         place = np.uint64(bin) << width
         words[place >> _6] |= np.uint64(workers[bin]) << (place & _63)
 
 
 @njit(inline="always")
-def _unpack(word: Any, width: Any, bin: Any) -> Any:
-    """The worker of a bin, of the word that has it: the one at (bin << width) >> 6."""
+def _unpack(word: np.uint64, width: Word, bin: np.uint64) -> np.uint64:
+    """The worker of a bin, given the word that holds it: the one at (bin << width) >> 6."""
     return (word >> ((bin << width) & _63)) & ((_1 << (_1 << width)) - _1)
 
 
 @kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
-def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> None:
-    """The owner of each row: who has the bin of its key. Block by block: hashes alone the processor makes several at
-    a time of, which it cannot where it looks something up for each."""
+def route_hashed(keys: Words, shift: Word, owners: Words, width: Word, to: Workers) -> None:
+    """The owner of each row: the worker that has the bin of its key. Goes block by block: the processor computes
+    several hashes at a time, as long as it looks nothing up between them."""
     bins = np.empty(_BLOCK, np.uint64)
     for start in range(0, keys.size, _BLOCK):
         count = min(keys.size - start, _BLOCK)
@@ -109,7 +114,7 @@ def route_hashed(keys: Any, shift: Any, owners: Any, width: Any, to: Any) -> Non
 
 
 @kernel(types.void(WORDS, types.uint64, _OUT, types.uint64, _TO))
-def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
+def route_dense(keys: Words, mask: Word, owners: Words, width: Word, to: Workers) -> None:
     """The same where a key's bin is the key modulo the number of bins."""
     for i in range(keys.size):
         bin = keys[i] & mask
@@ -117,7 +122,7 @@ def route_dense(keys: Any, mask: Any, owners: Any, width: Any, to: Any) -> None:
 
 
 @kernel(types.void(WORDS, _COUNTS, _OUT, types.int32[::1]))
-def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
+def fill_slots(keys: Words, workers: Integers, slots: Words, owners: NDArray[np.int32]) -> None:
     """Makes a table of keys with their workers, for `route_apart`. Empty slots have the owner -1."""
     mask = np.uint64(slots.size - 1)
     for i in range(keys.size):
@@ -132,12 +137,20 @@ def fill_slots(keys: Any, workers: Any, slots: Any, owners: Any) -> None:
     types.void(WORDS, types.boolean, types.uint64, _OUT, types.uint64, WORDS, types.int32[::1], types.uint32, _TO),
 )
 def route_apart(
-    keys: Any, dense: Any, by: Any, workers: Any, width: Any, slots: Any, owners: Any, peers: Any, to: Any
+    keys: Words,
+    dense: bool,
+    by: Word,
+    workers: Words,
+    width: Word,
+    slots: Words,
+    owners: NDArray[np.int32],
+    peers: Word,
+    to: Workers,
 ) -> None:
-    """The same; a key in `slots` has for its owner `peers` and the one that is named there.
+    """The same; the owner of a key in `slots` is `peers` plus the worker that `owners` names for its slot.
 
-    Whether a key is in the table is what nobody can predict where the heaviest are: the first slot, which mostly tells,
-    is looked at without a branch.
+    The processor cannot predict whether a key is in the table if the heaviest keys are. So the first slot, which mostly
+    decides, is looked at without a branch.
     """
     mask = np.uint64(slots.size - 1)
     for i in range(keys.size):
@@ -159,13 +172,13 @@ def route_apart(
 
 
 @kernel(types.void(WORDS, types.uint64, _TO))
-def route_modulo(keys: Any, peers: Any, to: Any) -> None:
+def route_modulo(keys: Words, peers: Word, to: Workers) -> None:
     """The same for a plain exchange: the worker is the upper half of the key's hash, scaled."""
     for i in range(keys.size):
         to[i] = ((mix(keys[i]) >> np.uint64(32)) * peers) >> np.uint64(32)
 
 
-def as_words(column: Column, name: str) -> Array:
+def as_words(column: Column, name: str) -> Words:
     """An integer column as 64-bit words, without copying where it has them already; TypeError for anything else.
 
     Dates and time spans are counts of nanoseconds.
@@ -180,7 +193,7 @@ def as_words(column: Column, name: str) -> Array:
     )
 
 
-def words_of(column: Array) -> Array:
+def words_of(column: Array) -> Words:
     """Integers or booleans as 64-bit words that compiled code can read."""
     kind, flags = column.dtype, column.flags
     if kind.itemsize == 8 and kind.isnative and flags.c_contiguous and flags.aligned:

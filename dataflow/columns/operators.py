@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataflow.build.builder import Context, binary, require_callable, unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
@@ -11,7 +11,8 @@ from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
-from dataflow.columns.grouping import Aggregates, match
+from dataflow.columns.column import Value
+from dataflow.columns.grouping import Aggregate, Aggregates, match
 from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.windows import END, Windows
 from dataflow.columns.windows import windows as in_windows
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
 class ColumnOperators:
     """The operators on a stream's columns. `function` always means a function of a batch (`Columns`)."""
 
-    def __init__(self, stream: Stream[Any]) -> None:
+    def __init__(self, stream: Stream[Value]) -> None:
         self._stream = stream
 
-    def map(self, function: Callable[[Columns], Any], name: str = "map") -> Stream[Columns]:
+    def map(self, function: Callable[[Columns], Value], name: str = "map") -> Stream[Columns]:
         """`function(batch)`: columns in place of the batch's, as a mapping, a frame or `Columns`."""
         return self._batches(name, function, lambda batch: _as_columns(function(batch), name))
 
     def with_columns(
-        self, function: Callable[[Columns], Mapping[str, Any]], name: str = "with_columns"
+        self, function: Callable[[Columns], Mapping[str, Value]], name: str = "with_columns"
     ) -> Stream[Columns]:
         """The batch with the columns of `function(batch)` added."""
         return self._batches(name, function, lambda batch: batch.with_columns(function(batch)))
 
-    def filter(self, function: Callable[[Columns], Any], name: str = "filter") -> Stream[Columns]:
+    def filter(self, function: Callable[[Columns], Value], name: str = "filter") -> Stream[Columns]:
         """The rows for which the mask `function(batch)` is true."""
         return self._batches(name, function, lambda batch: batch.filter(function(batch)))
 
@@ -55,8 +56,8 @@ class ColumnOperators:
         return self._batches(name, len, lambda batch: batch, ExchangeColumns(by))
 
     def _batches(
-        self, name: str, given: Any, change: Callable[[Columns], Columns], pact: Pact | None = None
-    ) -> Stream[Any]:
+        self, name: str, given: object, change: Callable[[Columns], Columns], pact: Pact | None = None
+    ) -> Stream[Columns]:
         require_callable(given, name, "function of a batch")
 
         def step(input: InputPort, output: OutputPort) -> None:
@@ -65,7 +66,9 @@ class ColumnOperators:
 
         return unary(self._stream, name, lambda _: step, pact=pact)
 
-    def aggregate(self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Any) -> Stream[Columns]:
+    def aggregate(
+        self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Aggregate
+    ) -> Stream[Columns]:
         """For each group at each time, one row: `aggregate("auction", bids="count", total=("sum", "price"))`.
 
         Each worker aggregates its own rows first; groups then meet on one worker.
@@ -79,7 +82,7 @@ class ColumnOperators:
         return _gather(partial, name, ExchangeColumns(plan.by), finish)
 
     def gather(
-        self, by: str | Sequence[str], function: Callable[[Columns], Any], name: str = "gather"
+        self, by: str | Sequence[str], function: Callable[[Columns], Value], name: str = "gather"
     ) -> Stream[Columns]:
         """`function(rows)` of all rows of a time that came to this worker; rows with equal keys come to one."""
         require_callable(function, name, "function of all rows of a time")
@@ -88,7 +91,7 @@ class ColumnOperators:
 
     def join(
         self,
-        other: Stream[Any],
+        other: Stream[Value],
         on: str | Sequence[str],
         other_on: str | Sequence[str] | None = None,
         name: str = "join",
@@ -109,7 +112,7 @@ class ColumnOperators:
         by: str | Sequence[str] = (),
         *,
         name: str = "tumbling",
-        **aggregates: Any,
+        **aggregates: Aggregate,
     ) -> Stream[Columns]:
         """Aggregates by window of `size`, as `sliding` does with a slide of the same length."""
         return self.sliding(time, size, size, by, name=name, **aggregates)
@@ -122,7 +125,7 @@ class ColumnOperators:
         by: str | Sequence[str] = (),
         *,
         name: str = "sliding",
-        **aggregates: Any,
+        **aggregates: Aggregate,
     ) -> Stream[Columns]:
         """For each window [end - size, end), every `slide`, and each group in it: one row with `window_end`.
 
@@ -144,7 +147,7 @@ def _names(by: str | Sequence[str]) -> tuple[str, ...]:
     return (by,) if isinstance(by, str) else tuple(by)
 
 
-def _as_columns(value: Any, name: str) -> Columns:
+def _as_columns(value: object, name: str) -> Columns:
     if isinstance(value, Columns):
         return value
     if value is None:
@@ -153,12 +156,12 @@ def _as_columns(value: Any, name: str) -> Columns:
 
 
 def _gather(
-    stream: Stream[Any], name: str, pact: Pact, finish: Callable[[list[Columns], Time], Columns]
-) -> Stream[Any]:
+    stream: Stream[Value], name: str, pact: Pact, finish: Callable[[list[Columns], Time], Columns]
+) -> Stream[Columns]:
     """Keeps the batches of each time, and gives `finish(batches, time)` when the time is complete."""
     waiting: dict[Time, list[Columns]] = {}
 
-    def on_batch(message: MessageCapability, batch: Any, output: OutputPort, notificator: Notificator) -> None:
+    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
         if message.time not in waiting:
             waiting[message.time] = []
             notificator.notify_at(message.retain())
@@ -171,8 +174,8 @@ def _gather(
 
 
 def _join(
-    left: Stream[Any], right: Stream[Any], on: tuple[str, ...], right_on: tuple[str, ...], name: str
-) -> Stream[Any]:
+    left: Stream[Value], right: Stream[Value], on: tuple[str, ...], right_on: tuple[str, ...], name: str
+) -> Stream[Columns]:
     def make(context: Context) -> Callable[[InputPort, InputPort, OutputPort], None]:
         waiting: dict[Time, tuple[list[Columns], list[Columns]]] = {}
         due = context.notificator()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dataflow.channels.hashing import stable_hash
 from dataflow.channels.pact import Batch, Pact
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
+from dataflow.columns.column import Column, Integers, Words
 from dataflow.columns.instants import words
 
 
@@ -39,12 +39,12 @@ class ExchangeColumns(Pact):
         route_modulo(self._words(columns), peers, to)
         return split(columns, to, peers)
 
-    def _words(self, columns: Columns) -> Array:
+    def _words(self, columns: Columns) -> Words:
         from dataflow.columns.hashing import mix_all
 
         if not self._by:
             return np.zeros(len(columns), np.uint64)
-        first, *others = (key_words(columns[name]) for name in self._by)
+        first, *others = (key_words(columns.column(name)) for name in self._by)
         for other in others:
             mixed = np.empty(len(first), np.uint64)
             mix_all(first, mixed)
@@ -52,7 +52,7 @@ class ExchangeColumns(Pact):
         return first
 
 
-def key_words(column: Any) -> Array:
+def key_words(column: Column) -> Words:
     """A word for each value, equal for equal ones in every process: integers are their own, others are hashed.
 
     Of dates and time spans it is the number of nanoseconds, whatever their unit.
@@ -62,12 +62,12 @@ def key_words(column: Any) -> Array:
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
             plain = np.ascontiguousarray(column + 0.0, np.float64)  # + 0.0: one zero
-            plain[np.isnan(plain)] = np.nan  # and of the many that there are one that is not a number
+            plain[np.isnan(plain)] = np.nan  # one bit pattern for all that are not a number
             return plain.view(np.uint64)
         if column.dtype.kind == "c":
             raise TypeError("complex numbers cannot be keys: use their parts, as two columns")
         return words(column) if column.dtype.kind in "mM" else words_of(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     hashes = np.array([stable_hash(value) for value in encoded.dictionary.to_pylist()], np.uint64)
-    indices: Array = encoded.indices.to_numpy(zero_copy_only=False)
+    indices: Integers = encoded.indices.to_numpy(zero_copy_only=False)
     return hashes[indices]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dataflow.columns.zones import Array
+from dataflow.columns.column import Array
 
 _HALF = np.int64(32)
 _LOWER = (1 << 32) - 1

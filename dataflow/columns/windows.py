@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
 from dataflow.channels.ports import OutputPort
 from dataflow.columns.arrow import type_name
-from dataflow.columns.batch import Array, Columns
+from dataflow.columns.batch import Columns
+from dataflow.columns.column import Array, DType, Integers
 from dataflow.columns.grouping import Aggregates
 from dataflow.columns.instants import counts, length_of
 from dataflow.columns.pact import ExchangeColumns
@@ -78,7 +79,7 @@ class Windows:
     def _what(self) -> str:
         return f"{self._name}: column {self._column!r}"
 
-    def _kind(self, kind: np.dtype[Any]) -> np.dtype[Any]:
+    def _kind(self, kind: DType) -> DType:
         """The type of the ends: that of the column, if they are never between two of its values."""
         length = length_of(kind)
         if length is not None and self.slide % length == 0 and np.datetime_data(kind)[1] == 1:
@@ -87,19 +88,19 @@ class Windows:
         fits = (unit for unit in UNITS if self.slide % NANOSECONDS[unit] == 0 and NANOSECONDS[unit] <= most)
         return np.dtype(f"{kind.kind}8[{next(fits)}]")
 
-    def _length_of(self, kind: np.dtype[Any]) -> int:
+    def _length_of(self, kind: DType) -> int:
         length = length_of(kind)
         assert length is not None
         return length
 
-    def _integers(self, column: Array) -> Array:
+    def _integers(self, column: Array) -> Integers:
         if column.dtype.kind == "f":
             column = np.floor(column)
         if len(column) and not (column.min() >= -_MOST and column.max() < _MOST):  # false for what is not a number
             raise ValueError(f"{self._what} has values that are no times: not a number, or beyond 64 bits")
         return column.astype(np.int64, copy=False)
 
-    def _following(self, numbers: Array, length: int) -> Array:
+    def _following(self, numbers: Integers, length: int) -> Integers:
         slide = self.slide // length
         ends = (numbers // slide + 1) * slide
         if len(ends) and not (ends > numbers).all():
@@ -108,7 +109,7 @@ class Windows:
 
     # The windows that a pane is part of
 
-    def of_pane(self, pane: Any) -> list[tuple[int, Any]]:
+    def of_pane(self, pane: np.generic) -> list[tuple[int, Array]]:
         """The windows that have the records before an end: (the dataflow's time, the end) of each.
 
         A window whose end is between two times comes out at the second.
@@ -119,9 +120,9 @@ class Windows:
         return [(-(-end // self._time), np.asarray(end // length, np.int64).view(pane.dtype)) for end in ends]
 
 
-def windows(stream: Stream[Any], name: str, plan: Aggregates, of: Windows) -> Stream[Any]:
+def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -> Stream[Columns]:
     """Puts each pane into the windows that it is part of; a window comes out at its end."""
-    waiting: dict[int, list[tuple[Any, Columns]]] = {}  # by the time at which they come out: (end, records)
+    waiting: dict[int, list[tuple[Array, Columns]]] = {}  # by the time at which they come out: (end, records)
 
     def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
         column = plain(batch[END])
@@ -144,6 +145,6 @@ def windows(stream: Stream[Any], name: str, plan: Aggregates, of: Windows) -> St
     return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
 
 
-def _ending(part: Columns, end: Any) -> Columns:
+def _ending(part: Columns, end: Array) -> Columns:
     ends = with_zone(np.full(len(part), end), zone_of(part[END]))
     return part.with_columns({END: ends})

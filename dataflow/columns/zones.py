@@ -8,20 +8,19 @@ difference is a plain time span, a comparison a plain mask, and a day of UTC is 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from dataflow.columns.column import Array, DType
 
 UNITS = ("s", "ms", "us", "ns")  # in which there are moments with a zone, as in Arrow
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,47}|[+-]\d\d:\d\d")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Zoned(np.ndarray[Any, np.dtype[Any]]):
+class Zoned(np.ndarray[tuple[int, ...], DType]):
     """An array of moments, UTC, with the name of a time zone. Made by `with_zone`."""
 
     _zone: str | None
@@ -30,17 +29,19 @@ class Zoned(np.ndarray[Any, np.dtype[Any]]):
         """Whatever is made of an array has its zone."""
         self._zone = getattr(source, "_zone", None)
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(  # type: ignore[override]  # numpy declares one shape and type for what comes in and goes out
+        self, array: Array, context: object = None, return_scalar: bool = False
+    ) -> object:
         """What a function of numpy's gives: moments with the zone, and anything else plain."""
         if return_scalar:
             return array[()]
         return with_zone(np.asarray(array), self._zone)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Array, str | None], Array], tuple[Array, str | None]]:
         return with_zone, (np.asarray(self), self._zone)
 
 
-def zone_of(column: Any) -> str | None:
+def zone_of(column: object) -> str | None:
     """The time zone of a column, if it is one of moments that have one."""
     return column._zone if isinstance(column, Zoned) and _has_unit(column.dtype) else None
 
@@ -59,7 +60,7 @@ def plain(array: Array) -> Array:
     return array.view(np.ndarray) if isinstance(array, Zoned) else array
 
 
-def checked_zone(name: Any) -> str:
+def checked_zone(name: object) -> str:
     """A zone's name that came from somewhere else; ValueError if it cannot be one."""
     if type(name) is not str or not _NAME.fullmatch(name):
         raise ValueError(f"{str(name)[:60]!r} is not the name of a time zone")
@@ -90,5 +91,5 @@ def _tzinfo(zone: str) -> tzinfo:
     return ZoneInfo(zone)
 
 
-def _has_unit(kind: np.dtype[Any]) -> bool:
+def _has_unit(kind: DType) -> bool:
     return kind.kind == "M" and np.datetime_data(kind)[0] in UNITS

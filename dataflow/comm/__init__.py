@@ -1,10 +1,16 @@
 """How workers reach each other. One interface, `Transport`, with an implementation for one process and one for several.
 
-- `messages`: what workers say to each other.
-- `transport`: the interface, `InProcess` and `Linked`.
-- `link`: one connection to one other worker; `pipes`: the bytes under it; `patience`: when to look before sleeping.
-- `wire`, `rows`: messages and rows as bytes; `frames`: bytes in units that can be checked; `pool`: memory for them;
-  `arena`: memory for large ones that workers of one host share.
-- `handshake`: proofs before anything else is said; `conversation`: what may be said when; `flow`: how much may be on
-  its way; `held`: what came for dataflows that are not built yet.
+- `messages`: what workers say to each other. `conversation`: what a peer may say when.
+- `transport`: the interface, `InProcess` and `Linked`. `link`: one connection to one other worker.
+- `pipes`: the bytes under a link. `patience`: when to look for messages before sleeping.
+- `handshake`: proofs, before anything else is said.
+- `flow`: how much data may be on its way before sources wait. `backlog`: messages for dataflows that main has not built
+  yet.
+
+Messages as bytes:
+- `frames`: bytes in units that can be checked. `pool`: memory for those that are received. `arena`: memory for large
+  ones that workers of one host share.
+- `wire`: messages in frames. `rows`, `columns`: their batches. `codec`: any value of plain data. `values`: what the
+  codec knows of each kind of value.
+- `text`: text of another process, made fit for people to read.
 """

@@ -88,5 +88,5 @@ class Arena:
 
 
 def arena_size(limit: int) -> int:
-    """How large arenas are made when so much may be on its way from a worker: no larger, since that is the promise."""
+    """The size of an arena, given how much may be on its way from a worker: no more than that, which users set."""
     return min(limit, _MOST)

@@ -19,25 +19,40 @@ import functools
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import msgpack
 import numpy as np
 
+from dataflow.columns.column import Value
 from dataflow.comm.values import arrays, containers, moments, objects, pretenders
 from dataflow.comm.values.arrays import dtype_name, safe_dtype
 from dataflow.comm.values.objects import is_record
 from dataflow.comm.values.refusal import Refusal, refuse
+from dataflow.comm.values.shapes import require_bytes, require_list, require_mapping, require_text
 
-__all__ = ["decode", "dtype_name", "encode", "is_record", "pack", "register", "safe_dtype"]
+__all__ = [
+    "decode",
+    "dtype_name",
+    "encode",
+    "is_record",
+    "pack",
+    "register",
+    "require_list",
+    "require_mapping",
+    "require_text",
+    "safe_dtype",
+]
+
+T = TypeVar("T")
 
 _TUPLE, _DATACLASS, _ENUM, _NAMEDTUPLE, _SCALAR, _ARRAY, _TEXT = 1, 2, 3, 4, 5, 6, 7
 _DEEPEST = 64  # extensions within extensions: each is a call from C to Python and back, and the stack is finite
 _BUFFER = 512  # bytes that are taken at first: msgpack's own 256 KiB for each level are slow to get from the system
 
 
-def encode(value: Any, depth: int = 0) -> bytes:
+def encode(value: object, depth: int = 0) -> bytes:
     """The bytes of a value made of plain data; TypeError names what cannot be encoded."""
     packed = pack(value, depth)
     values = value if type(value) is list else (value,)
@@ -46,7 +61,7 @@ def encode(value: Any, depth: int = 0) -> bytes:
     return packed
 
 
-def pack(value: Any, depth: int = 0) -> bytes:
+def pack(value: object, depth: int = 0) -> bytes:
     """As `encode`, for values that are known to have no `pretenders` in their lists and dictionaries."""
     if depth == _DEEPEST:
         raise TypeError(f"a value nested more than {_DEEPEST} levels deep cannot be sent to another worker")
@@ -65,7 +80,7 @@ def pack(value: Any, depth: int = 0) -> bytes:
     return packed
 
 
-def decode(data: bytes | memoryview, depth: int = 0) -> Any:
+def decode(data: bytes | memoryview, depth: int = 0) -> Value:
     """The value that was encoded; ValueError if the bytes are not one."""
     if depth == _DEEPEST:
         raise ValueError(f"damaged data: nested more than {_DEEPEST} levels deep")
@@ -77,8 +92,8 @@ def decode(data: bytes | memoryview, depth: int = 0) -> Any:
 
 # What becomes of each type: (code, to plain data, from plain data).
 
-_ToPlain = Callable[[Any], Any]
-_TYPES: tuple[tuple[int, type, _ToPlain, _ToPlain], ...] = (
+_Convert = Callable[..., object]  # of one argument: a value of the type that stands beside it, or plain data
+_TYPES: tuple[tuple[int, type, _Convert, _Convert], ...] = (
     (_TUPLE, tuple, list, tuple),
     (_ARRAY, np.ndarray, arrays.of_array, arrays.to_array),
     (16, set, list, set),
@@ -100,8 +115,8 @@ _TYPES: tuple[tuple[int, type, _ToPlain, _ToPlain], ...] = (
     (33, defaultdict, containers.of_default, containers.to_default),
     (34, Counter, containers.of_mapping, containers.to_counter),
 )
-_BY_TYPE: dict[type, tuple[int, _ToPlain]] = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
-_BY_CODE: dict[int, _ToPlain] = {code: from_plain for code, _, _, from_plain in _TYPES} | {
+_BY_TYPE: dict[type, tuple[int, _Convert]] = {kind: (code, to_plain) for code, kind, to_plain, _ in _TYPES}
+_BY_CODE: dict[int, _Convert] = {code: from_plain for code, _, _, from_plain in _TYPES} | {
     _DATACLASS: objects.to_record,
     _ENUM: objects.to_enum,
     _NAMEDTUPLE: objects.to_named_tuple,
@@ -114,7 +129,7 @@ _HOLDERS = {_TUPLE, _DATACLASS, _NAMEDTUPLE, *(_BY_TYPE[kind][0] for kind in (se
 _HOLDERS |= {_BY_TYPE[OrderedDict][0], _BY_TYPE[Counter][0]}  # what has values of the program's in it
 
 
-def register(code: int, kind: type, to_plain: _ToPlain, from_plain: _ToPlain) -> None:
+def register(code: int, kind: type[T], to_plain: Callable[[T], object], from_plain: Callable[[object], T]) -> None:
     """Teaches the codec a type of a layer above this one. Its instances travel as `to_plain(value)`."""
     if code in _BY_CODE:
         raise AssertionError(f"the code {code} is taken")
@@ -122,14 +137,8 @@ def register(code: int, kind: type, to_plain: _ToPlain, from_plain: _ToPlain) ->
     _BY_CODE[code] = from_plain
 
 
-def _integer(data: bytes) -> int:
-    return int.from_bytes(_bytes(data), "little", signed=True)
-
-
-def _bytes(data: Any) -> bytes:
-    if type(data) is not bytes:
-        raise ValueError(f"{type(data).__name__} where bytes belong")
-    return data
+def _integer(data: object) -> int:
+    return int.from_bytes(require_bytes(data), "little", signed=True)
 
 
 def _small_fraction(*parts: int) -> list[int]:
@@ -142,17 +151,17 @@ def _fraction(*parts: int) -> fractions.Fraction:
     return fractions.Fraction(*_small_fraction(*parts))  # making one finds a common divisor, which takes its time
 
 
-def _of_uuid(value: uuid.UUID) -> bytes | list[Any]:
+def _of_uuid(value: uuid.UUID) -> bytes | list[object]:
     return value.bytes if value.is_safe is uuid.SafeUUID.unknown else [value.bytes, value.is_safe.value]
 
 
-def _to_uuid(plain: Any) -> uuid.UUID:
+def _to_uuid(plain: object) -> uuid.UUID:
     if type(plain) is list:
-        return uuid.UUID(bytes=_bytes(plain[0]), is_safe=uuid.SafeUUID(plain[1]))
-    return uuid.UUID(bytes=_bytes(plain))
+        return uuid.UUID(bytes=require_bytes(plain[0]), is_safe=uuid.SafeUUID(plain[1]))
+    return uuid.UUID(bytes=require_bytes(plain))
 
 
-def _extend(depth: int, value: Any) -> Any:
+def _extend(depth: int, value: object) -> object:
     """Called by msgpack for what it does not know."""
     kind = type(value)
     code, to_plain = _BY_TYPE.get(kind) or _by_base(value, kind)
@@ -164,7 +173,7 @@ def _extend(depth: int, value: Any) -> Any:
         raise
 
 
-def _by_base(value: Any, kind: type) -> tuple[int, _ToPlain]:
+def _by_base(value: object, kind: type) -> tuple[int, _Convert]:
     """The code of an extension for a type that is not in the table, and how its instances become plain."""
     if issubclass(kind, np.str_ | np.bytes_):
         return _TEXT, arrays.of_text
@@ -179,7 +188,7 @@ def _by_base(value: Any, kind: type) -> tuple[int, _ToPlain]:
     raise refuse(value)
 
 
-def _say_where(holder: Any, refusal: Refusal) -> None:
+def _say_where(holder: object, refusal: Refusal) -> None:
     """Names the attribute that cannot be sent: `__post_init__` may have set it, and nobody thinks of it."""
     for attributes in objects.attributes_of(holder):
         for name, value in attributes.items():
@@ -188,7 +197,7 @@ def _say_where(holder: Any, refusal: Refusal) -> None:
                 return
 
 
-def _restore(depth: int, code: int, data: bytes) -> Any:
+def _restore(depth: int, code: int, data: bytes) -> object:
     """Called by msgpack for an extension. Whatever it raises becomes a ValueError."""
     if code not in _BY_CODE:
         raise ValueError(f"unknown extension {code} in encoded data")

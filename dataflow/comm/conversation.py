@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Finished,
@@ -21,7 +22,6 @@ from dataflow.comm.messages import (
     Message,
     Pressure,
     Progress,
-    Returned,
 )
 from dataflow.errors import ProtocolError
 
@@ -39,7 +39,7 @@ class Conversation:
         """Takes a message into account; ProtocolError if the peer may not say that now."""
         if isinstance(message, Progress | Data):  # nearly all are
             allowed = message.dataflow < self._greeted and not self._ended
-        elif isinstance(message, Consumed | Returned):
+        elif isinstance(message, Consumed | BlocksReturned):
             return  # at any time, also after a goodbye: they are about what we sent
         elif isinstance(message, Hello):
             allowed = message.dataflow == self._greeted and not self._finished

@@ -15,8 +15,7 @@ docs/internals/transport.md has the argument in full.
 
 from __future__ import annotations
 
-from typing import Any
-
+from dataflow.columns.column import Value
 from dataflow.errors import ProtocolError
 
 DEFAULT_LIMIT = 64 << 20
@@ -26,7 +25,7 @@ ROW = 2 * _OBJECT  # what a row weighs that is a small object itself
 _SAMPLE = 4  # rows of a batch that are looked at
 
 
-def weigh(batch: Any) -> int:
+def weigh(batch: Value) -> int:
     """The weight of a batch in bytes: known for columns, guessed from a few rows otherwise. O(1).
 
     >>> weigh([1, 2, 3]), weigh(["x" * 1000] * 10)
@@ -39,7 +38,7 @@ def weigh(batch: Any) -> int:
     return len(batch) * sum(map(_weigh_row, sample)) // len(sample) if sample else 0
 
 
-def _weigh_row(row: Any) -> int:
+def _weigh_row(row: object) -> int:
     """Itself and what it holds directly."""
     if type(row) is int:
         return ROW

@@ -46,7 +46,7 @@ class FrameError(ProtocolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FrameLimits:
     """How large the parts of a frame may be."""
 
     header: int = 1 << 24
@@ -78,9 +78,9 @@ class _Seal:
 class FrameEncoder:
     """Numbers and seals the frames of one direction of one connection."""
 
-    def __init__(self, key: bytes, limits: Limits | None = None) -> None:
+    def __init__(self, key: bytes, limits: FrameLimits | None = None) -> None:
         self._seal = _Seal(key)
-        self._limits = limits or Limits()
+        self._limits = limits or FrameLimits()
         self._number = 0
 
     def encode(self, header: bytes, body: int = 0, at: int | None = None) -> bytes:
@@ -105,10 +105,10 @@ class Frame:
 class FrameDecoder:
     """Cuts the bytes of one direction of one connection into frames."""
 
-    def __init__(self, key: bytes, limits: Limits | None = None, borrow: Borrow | None = None) -> None:
+    def __init__(self, key: bytes, limits: FrameLimits | None = None, borrow: Borrow | None = None) -> None:
         """`borrow` finds bodies in memory that is shared with the peer; without it there is none."""
         self._seal = _Seal(key)
-        self._limits = limits or Limits()
+        self._limits = limits or FrameLimits()
         self._borrow = borrow
         self._number = 0
         self._pool = BufferPool()

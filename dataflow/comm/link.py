@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import trio
 
 from dataflow.comm.arena import LARGE, Arena
-from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, Limits
+from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, FrameLimits
 from dataflow.comm.handshake import Keys
-from dataflow.comm.messages import AnyMessage, Data, Goodbye, Returned
+from dataflow.comm.messages import AnyMessage, BlocksReturned, Data, Goodbye
 from dataflow.comm.pipes import Piece, Pipe
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import PeerLost
@@ -27,7 +27,7 @@ _FRAME = 1 << 22  # messages that weigh more than this together go in several fr
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedArenas:
     """Memory that two workers of one host share: what `mine` lends, the peer borrows, and the other way round."""
 
     mine: Arena
@@ -38,7 +38,7 @@ class Link:
     """One connection to worker `peer`."""
 
     def __init__(
-        self, pipe: Pipe, keys: Keys, peer: int, limits: Limits | None = None, shared: Shared | None = None
+        self, pipe: Pipe, keys: Keys, peer: int, limits: FrameLimits | None = None, shared: SharedArenas | None = None
     ) -> None:
         """`shared` is memory of this worker's and of the peer's in which bodies of frames may lie."""
         self.peer = peer
@@ -106,7 +106,7 @@ class Link:
             weight += message.size if isinstance(message, Data) else 64
         if self._returned:  # more may come while we look
             blocks = [self._returned.popleft() for _ in range(len(self._returned))]
-            messages.append(Returned(_ME, blocks))
+            messages.append(BlocksReturned(_ME, blocks))
         header, buffers = encode_messages(messages)
         body = sum(map(len, buffers))
         at = self._lend(buffers, body)
@@ -192,7 +192,7 @@ class Link:
         for message in messages:
             if type(message) is Goodbye:
                 self.said_goodbye = True
-            elif type(message) is Returned:
+            elif type(message) is BlocksReturned:
                 self._take_back(message.blocks)
         return messages
 

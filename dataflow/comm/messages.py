@@ -50,8 +50,8 @@ class Data:
 
 @dataclass(slots=True)
 class Taken:
-    """The sender's operator has taken data of this weight, which the receiver had sent to this channel (where the pact
-    is acknowledged)."""
+    """The sender's operator has taken data of this weight, which the receiver had sent to this channel. Said only for
+    channels whose pact is acknowledged."""
 
     sender: int
     dataflow: int
@@ -69,7 +69,7 @@ class Dropped:
 
 @dataclass(slots=True)
 class Finished:
-    """The sender's main has returned; it will build no more than these many dataflows."""
+    """The sender's main has returned. It has built so many dataflows, and will build no more."""
 
     sender: int
     dataflows: int
@@ -85,8 +85,8 @@ class Consumed:
 
 @dataclass(slots=True)
 class Pressure:
-    """More (or no longer more) data of the sender's is on its way than may be, or waits for its sinks: sources
-    everywhere should wait (or go on). `dataflow` is the one whose sinks it is, or ON_ITS_WAY (see flow)."""
+    """The sender has too much data on its way, or waiting for its sinks; if not `on`, it no longer has. Sources on all
+    workers wait, or go on. `dataflow` is the dataflow of those sinks, or ON_ITS_WAY (see flow)."""
 
     sender: int
     on: bool
@@ -94,7 +94,7 @@ class Pressure:
 
 
 @dataclass(slots=True)
-class Returned:
+class BlocksReturned:
     """Nothing refers any more to these blocks of the receiver's memory (where they begin, see arena)."""
 
     sender: int
@@ -111,4 +111,4 @@ class Goodbye:
 Message: TypeAlias = Hello | Progress | Data | Taken | Dropped
 """What concerns one dataflow."""
 
-AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | Returned | Goodbye
+AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | BlocksReturned | Goodbye

@@ -1,4 +1,4 @@
-"""Memory for what is received, used again once nobody looks at it any more."""
+"""Memory for what is received. A block is used again once nothing refers to it any more."""
 
 from __future__ import annotations
 

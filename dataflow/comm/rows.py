@@ -10,13 +10,15 @@ row.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from dataflow.columns.column import Value
 from dataflow.comm import codec
 from dataflow.comm.text import show
 from dataflow.comm.values import arrays, objects, pretenders
+from dataflow.comm.values.shapes import require_bytes, require_list
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _NUMBERS = (np.number, np.bool_, np.datetime64, np.timedelta64)
@@ -24,9 +26,9 @@ _VALUES, _TUPLES, _DATACLASS, _SCALARS = 0, 1, 2, 3
 _DEEPEST = 8  # shapes within shapes; what is deeper is encoded value by value
 
 
-def encode_rows(rows: list[Any]) -> bytes:
+def encode_rows(rows: list[object]) -> bytes:
     """The bytes of a batch; TypeError names what cannot be sent."""
-    suspects: list[list[Any]] = []
+    suspects: list[list[object]] = []
     column = _encode_column(rows, suspects)
     packed = codec.pack([len(rows), column])
     if any(map(pretenders.hides, suspects)):
@@ -34,10 +36,10 @@ def encode_rows(rows: list[Any]) -> bytes:
     return packed
 
 
-def decode_rows(data: bytes | memoryview) -> list[Any]:
+def decode_rows(data: bytes | memoryview) -> list[object]:
     """The batch that was encoded; ValueError if the bytes are not one."""
     try:
-        length, column = codec.decode(data)
+        length, column = require_list(codec.decode(data), 2)
         if type(length) is not int:
             raise ValueError("their number is not an integer")
         rows = _decode_column(column)
@@ -48,7 +50,7 @@ def decode_rows(data: bytes | memoryview) -> list[Any]:
     return rows
 
 
-def _encode_column(values: Any, suspects: list[list[Any]], depth: int = 0) -> list[Any]:
+def _encode_column(values: Sequence[Value], suspects: list[list[object]], depth: int = 0) -> list[object]:
     """A column of values: as they are, or as the columns of their parts if all have one shape. `suspects` gets those
     in which there may be pretenders."""
     kinds = set(map(type, values))
@@ -70,8 +72,8 @@ def _encode_column(values: Any, suspects: list[list[Any]], depth: int = 0) -> li
     return [_VALUES, column]
 
 
-def _decode_column(column: Any, depth: int = 0) -> list[Any]:
-    kind, *parts = column
+def _decode_column(column: object, depth: int = 0) -> list[object]:
+    kind, *parts = require_list(column)
     if type(kind) is not int or depth > _DEEPEST:
         raise ValueError(f"a column of kind {show(kind)} at depth {depth}")
     if kind == _VALUES:
@@ -81,15 +83,13 @@ def _decode_column(column: Any, depth: int = 0) -> list[Any]:
         return values
     if kind == _TUPLES:
         (inner,) = parts
-        return list(zip(*(_decode_column(part, depth + 1) for part in inner), strict=True))
+        return list(zip(*(_decode_column(part, depth + 1) for part in require_list(inner)), strict=True))
     if kind == _DATACLASS:
         name, inner = parts
         cls = objects.find_class(name, None)
-        rows = zip(*(_decode_column(part, depth + 1) for part in inner), strict=True)
+        rows = zip(*(_decode_column(part, depth + 1) for part in require_list(inner)), strict=True)
         return [objects.make_record(cls, row) for row in rows]
     if kind == _SCALARS:
         name, data = parts
-        if type(data) is not bytes:
-            raise ValueError(f"{type(data).__name__} where bytes belong")
-        return list(np.frombuffer(data, codec.safe_dtype(name)))
+        return list(np.frombuffer(require_bytes(data), codec.safe_dtype(name)))
     raise ValueError(f"unknown kind of column {show(kind)}")

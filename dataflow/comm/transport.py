@@ -1,7 +1,7 @@
 """The interface between a worker and the way to its peers, and its implementations.
 
 `InProcess` joins workers of one trio loop. `Linked` joins workers of different processes, by one link to each: over
-the socket pairs of processes on one host (`dataflow.launch.processes`) or over TCP (`dataflow.launch.mesh`). One
+the socket pairs of processes on one host (`dataflow.launch.child`) or over TCP (`dataflow.launch.mesh`). One
 conformance suite runs on all.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from dataflow.comm.link import Link
-from dataflow.comm.messages import AnyMessage, Goodbye, Returned
+from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.run.signal import Signal
 
@@ -154,7 +154,7 @@ class Linked:
             if isinstance(message, Goodbye):
                 self._pump.said_goodbye(message)
                 self._farewell.set()
-            elif not isinstance(message, Returned):  # which concerned the link alone
+            elif not isinstance(message, BlocksReturned):  # which concerned the link alone
                 self._pump.receive(message)
         messages.clear()
 

@@ -13,7 +13,6 @@ dataflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
@@ -23,6 +22,7 @@ from dataflow.comm.flow import ON_ITS_WAY
 from dataflow.comm.frames import Frame, FrameError
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Dropped,
@@ -31,11 +31,11 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
-    Returned,
     Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.comm.text import plain, show
+from dataflow.comm.values.shapes import require_list
 from dataflow.progress.broadcast import ProgressBatch
 
 ALIGNMENT = 16
@@ -58,9 +58,9 @@ def encode_messages(messages: Sequence[AnyMessage]) -> tuple[bytes, list[Buffer]
 def decode_messages(frame: Frame, sender: int) -> list[AnyMessage]:
     """The messages of a frame; FrameError if they cannot be right."""
     try:
-        sizes, bodies = codec.decode(frame.header)
-        buffers = _Buffers(_cut(frame.body, sizes))
-        messages = [_decode(sender, buffers, body) for body in bodies]
+        sizes, bodies = require_list(codec.decode(frame.header), 2)
+        buffers = _Buffers(_cut(frame.body, require_list(sizes)))
+        messages = [_decode(sender, buffers, body) for body in require_list(bodies)]
         buffers.require_used()
     except Exception as error:  # whatever it is: the peer's bytes are to blame
         why = plain(str(error) or type(error).__name__, 500)
@@ -77,7 +77,7 @@ def _padded(buffers: list[Buffer]) -> list[Buffer]:
     return pieces
 
 
-def _cut(body: memoryview, sizes: list[int]) -> list[memoryview]:
+def _cut(body: memoryview, sizes: list[object]) -> list[memoryview]:
     buffers = []
     start = 0
     for size in sizes:
@@ -109,7 +109,7 @@ class _Buffers:
             raise StopIteration
         return self.take(self._next)
 
-    def take(self, number: Any) -> memoryview:
+    def take(self, number: object) -> memoryview:
         """The buffer that a message names; ValueError if it is not the next."""
         self.require_next(number)
         buffer = self._buffers[self._next]
@@ -117,7 +117,7 @@ class _Buffers:
         self.taken += len(buffer)
         return buffer
 
-    def require_next(self, number: Any) -> None:
+    def require_next(self, number: object) -> None:
         """ValueError if a message names another buffer than the next."""
         if type(number) is not int or number != self._next or number >= len(self._buffers):
             raise ValueError(f"buffer {show(number)} where {self._next} of {len(self._buffers)} is due")
@@ -131,7 +131,7 @@ class _Buffers:
 # One encoder and one decoder per kind of message
 
 
-def _encode_progress(message: Progress, buffers: list[Buffer]) -> list[Any]:
+def _encode_progress(message: Progress, buffers: list[Buffer]) -> list[object]:
     batch = message.batch
     locations = [change[0][0] for change in batch.changes]
     times = [change[0][1] for change in batch.changes]
@@ -140,18 +140,23 @@ def _encode_progress(message: Progress, buffers: list[Buffer]) -> list[Any]:
 
 
 def _decode_progress(
-    sender: int, _: _Buffers, dataflow: Any, sequence: Any, locations: Any, times: Any, diffs: Any
+    sender: int, _: _Buffers, dataflow: object, sequence: object, locations: object, times: object, diffs: object
 ) -> Progress:
-    if not set(map(type, (*locations, *diffs))) <= _INTEGERS:
-        raise TypeError("a location or a count that is not an integer")
-    if diffs and not -_MOST <= min(diffs) <= max(diffs) <= _MOST:
+    places, counts = _integers(locations), _integers(diffs)
+    if counts and not -_MOST <= min(counts) <= max(counts) <= _MOST:
         raise ValueError("a count that cannot be")
-    changes = tuple(zip(zip(locations, times, strict=True), diffs, strict=True))
+    changes = tuple(zip(zip(places, require_list(times), strict=True), counts, strict=True))
     return Progress(sender, _number(dataflow), ProgressBatch(sender, _number(sequence), changes))
 
 
-def _encode_data(message: Data, buffers: list[Buffer]) -> list[Any]:
-    body = [2, message.dataflow, message.channel, message.time, message.size, len(buffers)]
+def _integers(values: object) -> list[int]:
+    if type(values) is not list or not set(map(type, values)) <= _INTEGERS:
+        raise TypeError("a location or a count that is not an integer")
+    return values
+
+
+def _encode_data(message: Data, buffers: list[Buffer]) -> list[object]:
+    body: list[object] = [2, message.dataflow, message.channel, message.time, message.size, len(buffers)]
     batch = message.batch
     if isinstance(batch, Columns):
         return [*body, _COLUMNS, encode_columns(batch, buffers)]
@@ -162,47 +167,48 @@ def _encode_data(message: Data, buffers: list[Buffer]) -> list[Any]:
 def _decode_data(
     sender: int,
     buffers: _Buffers,
-    dataflow: Any,
-    channel: Any,
-    time: Any,
-    size: Any,
-    first: Any,
-    kind: Any,
-    *shape: Any,
+    dataflow: object,
+    channel: object,
+    time: object,
+    size: object,
+    first: object,
+    kind: object,
+    *shapes: object,
 ) -> Data:
     batch: Batch
     before = buffers.taken
-    if type(kind) is not int or kind not in (_ROWS, _COLUMNS) or len(shape) != kind:
-        raise ValueError(f"a batch of kind {show(kind)} with {len(shape)} shapes")
+    if type(kind) is not int or kind not in (_ROWS, _COLUMNS) or len(shapes) != kind:
+        raise ValueError(f"a batch of kind {show(kind)} with {len(shapes)} shapes")
     if kind == _COLUMNS:
-        if len(shape[0]) > 1:  # a batch of no rows may have no column, and then no buffer
+        shape = require_list(shapes[0])
+        if len(shape) > 1:  # a batch of no rows may have no column, and then no buffer
             buffers.require_next(first)
-        batch = decode_columns(shape[0], buffers)
+        batch = decode_columns(shape, buffers)
     else:
         batch = decode_rows(buffers.take(first))
     received = buffers.taken - before
     return Data(sender, _number(dataflow), _number(channel), time, batch, _number(size), received)
 
 
-def _decode_hello(sender: int, _: _Buffers, dataflow: Any, name: Any, lines: Any) -> Hello:
+def _decode_hello(sender: int, _: _Buffers, dataflow: object, name: object, lines: object) -> Hello:
     if type(name) is not str or type(lines) is not list or not set(map(type, lines)) <= {str}:
         raise TypeError("a description of a dataflow that is not text")
     return Hello(sender, _number(dataflow), name, tuple(lines))
 
 
-def _decode_pressure(sender: int, _: _Buffers, on: Any, dataflow: Any) -> Pressure:
+def _decode_pressure(sender: int, _: _Buffers, on: object, dataflow: object) -> Pressure:
     if type(on) is not bool:
         raise TypeError(f"{show(on)} where true or false belongs")
     return Pressure(sender, on, ON_ITS_WAY if dataflow == ON_ITS_WAY else _number(dataflow))
 
 
-def _decode_returned(sender: int, _: _Buffers, blocks: Any) -> Returned:
+def _decode_returned(sender: int, _: _Buffers, blocks: object) -> BlocksReturned:
     if type(blocks) is not list:
         raise TypeError(f"{show(blocks)} where a list of blocks belongs")
-    return Returned(sender, [_number(block) for block in blocks])
+    return BlocksReturned(sender, [_number(block) for block in blocks])
 
 
-def _decode(sender: int, buffers: _Buffers, body: Any) -> AnyMessage:
+def _decode(sender: int, buffers: _Buffers, body: object) -> AnyMessage:
     """One message."""
     if type(body) is not list or not body or type(body[0]) is not int or body[0] not in _DECODERS:
         raise ValueError(f"a message that is none: {show(body)}")
@@ -212,14 +218,15 @@ def _decode(sender: int, buffers: _Buffers, body: Any) -> AnyMessage:
     return decode(sender, buffers, *body[1:])
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     """An integer that counts or weighs something. (A bool is none, and neither is 1.0.)"""
     if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError(f"{show(value)} where a number belongs")
     return value
 
 
-_ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
+# By the type of a message: what takes one of it, and the buffers to add to.
+_ENCODERS: dict[type, Callable[..., list[object]]] = {
     Hello: lambda m, _: [0, m.dataflow, m.name, list(m.description)],
     Progress: _encode_progress,
     Data: _encode_data,
@@ -228,11 +235,12 @@ _ENCODERS: dict[type, Callable[[Any, list[Buffer]], list[Any]]] = {
     Consumed: lambda m, _: [5, m.size],
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
-    Returned: lambda m, _: [8, m.blocks],
+    BlocksReturned: lambda m, _: [8, m.blocks],
     Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
-_DECODERS: dict[int, tuple[Callable[..., AnyMessage], tuple[int, ...]]] = {  # and how many fields there may be
+# By the code of a message: what takes its sender, the buffers and so many fields as are named, of any kind.
+_DECODERS: dict[int, tuple[Callable[..., AnyMessage], tuple[int, ...]]] = {
     0: (_decode_hello, (3,)),
     1: (_decode_progress, (5,)),
     2: (_decode_data, (6, 7)),

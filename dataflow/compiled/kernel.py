@@ -21,9 +21,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
+from dataflow.compiled.cache_folder import Untrusted, open_cache_folder
 from dataflow.compiled.entries import Damaged, Entry
-from dataflow.compiled.numba_inside import Compiled, Function, Implementation, Signatures, Target
-from dataflow.compiled.place import Untrusted, open_place
+from dataflow.compiled.numba_inside import Compiled, CompileTarget, Function, Implementation, Signatures
 from dataflow.compiled.stamp import stamp
 from dataflow.compiled.telling import teller
 
@@ -31,14 +31,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Options(TypedDict, total=False):
+class KernelOptions(TypedDict, total=False):
     """Those of `numba.njit` that kernels use."""
 
     nogil: bool
     error_model: Literal["python", "numpy"]
 
 
-def kernel(*signatures: Signatures, **options: Unpack[Options]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def kernel(*signatures: Signatures, **options: Unpack[KernelOptions]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Compiles a function for these signatures, or without any when it is called; what was compiled is kept on disk."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -65,14 +65,14 @@ def keep(dispatcher: Function, depends_on: str, fold: str | None = None) -> None
     compile_now = dispatcher.compile
 
     def compile_once(signature: Signatures) -> Implementation:
-        """Compiles, unless it is on disk or another process is at it: then when that is done, it is."""
+        """Compiles, unless the code is on disk. If another process is compiling it, waits until that is done."""
         with global_compiler_lock:  # first: who waits for another process must not hold what a thread here needs
             if cache.knows(signature) or cache.find(signature):
                 return compile_now(signature)
-            with open_place() as place, teller.compiling(fold, None if place is None else place.short):
-                if place is None:
+            with open_cache_folder() as folder, teller.compiling(fold, None if folder is None else folder.short):
+                if folder is None:
                     return compile_now(signature)
-                with cache.entry(signature).locked(place):
+                with cache.entry(signature).locked(folder):
                     return compile_now(signature)
 
     dispatcher.compile = compile_once
@@ -92,8 +92,8 @@ class Kept(_Cache):
 
     @property
     def cache_path(self) -> str | None:
-        with open_place() as place:
-            return None if place is None else str(place.path)
+        with open_cache_folder() as folder:
+            return None if folder is None else str(folder.path)
 
     def knows(self, signature: Signatures) -> bool:
         """Whether the dispatcher has that already, or will refuse it."""
@@ -113,20 +113,20 @@ class Kept(_Cache):
             self._found[signature] = found
         return found is not None
 
-    def load_overload(self, sig: Signatures, target_context: Target) -> Compiled | None:
+    def load_overload(self, sig: Signatures, target_context: CompileTarget) -> Compiled | None:
         found = self._found.pop(sig, None)
         return self._read(sig) if found is None else found
 
     def _read(self, signature: Signatures) -> Compiled | None:
         entry = self.entry(signature)
-        with open_place() as place:
-            if place is None:
+        with open_cache_folder() as folder:
+            if folder is None:
                 return None
             try:
-                content = entry.read(place)
+                content = entry.read(folder)
                 return None if content is None else self._rebuild(signature, content)
             except (Damaged, Untrusted) as error:
-                entry.discard(place)
+                entry.discard(folder)
                 said = f"{error}: it is discarded, and {self._label} compiled again"
                 teller.warn("damaged", said, for_all=False)
                 return None
@@ -148,20 +148,22 @@ class Kept(_Cache):
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return  # it holds addresses of this process
         content = dumps(data._reduce())
-        with open_place() as place:
-            if place is None:
+        with open_cache_folder() as folder:
+            if folder is None:
                 return
             try:
-                self.entry(sig).write(place, content)
+                self.entry(sig).write(folder, content)
             except OSError as error:
-                why = f"compiled code cannot be kept in {place.path} ({error.strerror}): the next run compiles it again"
+                why = (
+                    f"compiled code cannot be kept in {folder.path} ({error.strerror}): the next run compiles it again"
+                )
                 teller.warn("full", why)
 
     def enable(self) -> None:
-        """It always is."""
+        """Nothing to do: it is always on."""
 
     def disable(self) -> None:
-        """numba asks for it nowhere."""
+        """Nothing to do: numba never asks for it."""
 
     def flush(self) -> None:
         """`recompile` begins with it: what is on disk may stay, since it says what it depends on."""

@@ -19,7 +19,7 @@ class Codegen(Protocol):
         """Which machine that is."""
 
 
-class Target(Protocol):
+class CompileTarget(Protocol):
     """What code is compiled for."""
 
     def codegen(self) -> Codegen:
@@ -55,7 +55,7 @@ class Compiled(Protocol):
 class Cache(Protocol):
     """Where a function looks for compiled code, and leaves it."""
 
-    def load_overload(self, sig: Signatures, target_context: Target) -> Compiled | None:
+    def load_overload(self, sig: Signatures, target_context: CompileTarget) -> Compiled | None:
         """The code for a signature, if there is any."""
 
     def save_overload(self, sig: Signatures, data: Compiled) -> None:
@@ -66,7 +66,7 @@ class Function(Protocol):
     """A function that is compiled for each signature in turn (numba's Dispatcher)."""
 
     py_func: Callable[..., object]
-    targetctx: Target
+    targetctx: CompileTarget
     targetoptions: Mapping[str, object]
     overloads: Mapping[tuple[Type, ...], Compiled]
     compile: Callable[[Signatures], Implementation]

@@ -18,7 +18,7 @@ _CONSTANTS = (bool, int, float, str, bytes, tuple, type(None))
 
 
 def stamp(function: Callable[..., object]) -> str:
-    """Of what the code of a function depends on, besides the types of its arguments."""
+    """The digest of what the code of a function depends on, besides the types of its arguments."""
     return hashlib.sha256("\n".join(_parts(function, set())).encode()).hexdigest()
 
 

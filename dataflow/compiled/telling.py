@@ -1,4 +1,4 @@
-"""Saying what is being compiled, and what is wrong with the place where it is kept: once each, on standard error.
+"""Saying what is being compiled, and what is wrong with the folder where it is kept: once each, on standard error.
 
 Compiling is announced on a terminal only. Workers of one host compile the same functions (and wait for each other), so
 one of them speaks for all: the supervisor says which, and whether its own standard error is a terminal, since theirs is

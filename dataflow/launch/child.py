@@ -11,13 +11,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import trio
 
 from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link, Shared
+from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
@@ -83,14 +83,14 @@ class Neighbours:
 
     def _link(self, peer: int) -> Link:
         keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
-        shared = Shared(self.arenas[self.index], self.arenas[peer])
+        shared = SharedArenas(self.arenas[self.index], self.arenas[peer])
         return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
 
 
 FindLinks = Callable[[Neighbours], Connect]
 """How a worker gets its links to all others: those on this host, and the rest."""
 
-Cargo = tuple[Main, tuple[Any, ...], FindLinks]
+Cargo = tuple[Main, tuple[object, ...], FindLinks]
 Load = Callable[[], Cargo]
 """Gives main, its arguments, and how a worker finds its links."""
 
@@ -191,7 +191,7 @@ class _Supervisor:
 
 
 async def _run(
-    assignment: Assignment, supervisor: _Supervisor, main: Main, args: tuple[Any, ...], find_links: FindLinks
+    assignment: Assignment, supervisor: _Supervisor, main: Main, args: tuple[object, ...], find_links: FindLinks
 ) -> bytes | None:
     """The worker's life; its result to report, or None if the supervisor ended it."""
     outcome: bytes | None = None
@@ -216,7 +216,7 @@ async def _run(
     return outcome
 
 
-async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args: tuple[Any, ...]) -> bytes:
+async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args: tuple[object, ...]) -> bytes:
     links = await find_links(assignment.neighbours)()
     pump = Pump(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import trio
 
@@ -25,15 +25,16 @@ from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.process import Settings
 from dataflow.launch.supervisor import Crew, run_processes, supervise
+from dataflow.launch.verdict import ByWorker
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
 
-def run_cluster(main: Main, args: tuple[Any, ...], cluster: Cluster, settings: Settings) -> list[Any]:
+def run_cluster(main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings) -> list[object]:
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
 
-    async def watch(crew: Crew, settings: Settings) -> dict[int, Any]:
+    async def watch(crew: Crew, settings: Settings) -> ByWorker:
         return await _supervise_host(crew, cluster, settings)
 
     results = run_processes(main, args, cluster.local, cluster.peers, settings, MeshLinks(cluster), watch)
@@ -64,13 +65,13 @@ class MeshLinks:
         return {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
 
 
-async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> dict[int, Any]:
+async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> ByWorker:
     """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
     me = Identity(cluster.secret, cluster.digest, SUPERVISORS + cluster.process)
     port = cluster.hosts[cluster.process][1]
     peers = {SUPERVISORS + i: address for i, address in enumerate(cluster.hosts) if i != cluster.process}
     others = _Others(cluster, settings.patience)
-    results: dict[int, Any] = {}
+    results: ByWorker = {}
     done = trio.Event()
 
     async def watch_workers() -> None:
@@ -123,7 +124,7 @@ class _Others:
         self._patience = patience
         self._links: dict[int, ControlLink] = {}
         self._unsaid: list[News] = []  # what happened before they were connected
-        self._results: dict[int, Any] = {}
+        self._results: ByWorker = {}
         self._done: set[int] = set()
         self._gone: set[int] = set()  # those who have said goodbye
         self._news = Signal()
@@ -153,7 +154,7 @@ class _Others:
             for link in self._links.values():
                 await link.say(message)
 
-    async def results(self) -> dict[int, Any]:
+    async def results(self) -> ByWorker:
         """Waits until every other host is done; what its workers returned."""
         while len(self._done) < len(self._links):
             await self._news.wait()

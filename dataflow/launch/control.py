@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from dataflow.comm import codec
 from dataflow.comm.text import plain, show
 from dataflow.errors import ProtocolError
+from dataflow.launch.verdict import ByWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class HostFailed:
 class Results:
     """What the host's workers returned."""
 
-    by_worker: dict[int, Any]
+    by_worker: ByWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def decode_news(data: bytes | memoryview, workers: Container[int]) -> News:
     A host answers for its own workers, and text of its is made fit to print.
     """
     try:
-        message = codec.decode(data)
+        message: object = codec.decode(data)
     except ValueError as error:
         raise ProtocolError(plain(str(error), 500)) from None
     if type(message) is list and message and type(message[0]) is str:
@@ -71,5 +72,5 @@ def decode_news(data: bytes | memoryview, workers: Container[int]) -> News:
     raise ProtocolError(f"{show(message)} is nothing that a host would say")
 
 
-def _are_results(found: Any, workers: Container[int]) -> bool:
+def _are_results(found: object, workers: Container[int]) -> TypeGuard[ByWorker]:
     return type(found) is dict and all(type(worker) is int and worker in workers for worker in found)

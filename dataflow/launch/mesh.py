@@ -220,7 +220,7 @@ async def _accept(
     await wrapped.send_all(listener.answer(await _exactly(wrapped, GREETING_SIZE)))
     try:
         proof = await _exactly(wrapped, PROOF_SIZE)
-    except _Ended as error:  # it has seen our proof, and left: what it would have said, had it believed us
+    except _Ended as error:  # it left when it saw our proof, so it may not have believed it
         raise _Ended(f"{error}: it may have another secret (compare the files of --secret)") from None
     peer, keys = listener.finish(proof)
     return peer, wrapped, keys

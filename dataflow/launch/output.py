@@ -32,8 +32,7 @@ class Output:
     def drain(self, whole: bool = False) -> None:
         """Passes on what has been printed, without waiting: a process must not hang on a full pipe while it ends.
 
-        `whole`: all of it, however much is waiting to be read by others already. Pipes of processes that have ended
-        hold little.
+        `whole`: all of it, even if the printer is full. Pipes of processes that have ended hold little.
         """
         os.set_blocking(self.fd, False)
         while (whole or not self.printer.full) and self._more() and self.print_some():

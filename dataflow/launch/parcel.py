@@ -24,7 +24,7 @@ import tempfile
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import cloudpickle
 
@@ -46,8 +46,9 @@ def packed(content: object) -> Iterator[int]:
         os.close(fd)
 
 
-def _nameless() -> Any:
-    return tempfile.TemporaryFile()
+def _nameless() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _write(file: BinaryIO, content: object) -> None:
@@ -79,7 +80,10 @@ def _write(file: BinaryIO, content: object) -> None:
 
 
 def unpack(fd: int) -> Any:
-    """What was packed. Closes the descriptor; large buffers stay mapped, private to whoever writes to them."""
+    """What was packed: a user's main, what it takes and what it uses.
+
+    Closes the descriptor; large buffers stay mapped, private to whoever writes to them.
+    """
     flags = mmap.MAP_PRIVATE | getattr(mmap, "MAP_NORESERVE", 0)
     file = mmap.mmap(fd, os.fstat(fd).st_size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     os.close(fd)
@@ -119,45 +123,53 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
         self._classes: set[str] = set()  # the names in `__main__` of classes that were pickled
         self.globals_ref[id(self._main)] = _Namespace("__main__", _told_of_main(self._main))
 
-    def classes_of_main(self) -> dict[str, Any]:
+    def classes_of_main(self) -> dict[str, object]:
         """Classes of `__main__` by their names there, so that records of theirs are found where they arrive."""
         return {name: self._main[name] for name in sorted(self._classes) if isinstance(self._main.get(name), type)}
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> object:
         if type(obj) is _Namespace:
             return namespace, (obj.module, dict(obj))
         if isinstance(obj, io.TextIOWrapper):
             return _reduce_stream(obj)
         if isinstance(obj, type) and obj.__module__ == "__main__":
             self._classes.add(obj.__qualname__.partition(".")[0])
-        elif not isinstance(obj, type | types.FunctionType) and _has_a_name(obj):
-            return obj.__qualname__  # a compiled function of a module, for instance
+        elif not isinstance(obj, type | types.FunctionType) and (name := _name_of(obj)) is not None:
+            return name  # a compiled function of a module, for instance
         reduced = super().reducer_override(obj)
         if isinstance(reduced, tuple) and len(reduced) == 6:  # by value: with a state, and what sets it
-            return _in_its_module(obj, reduced) if isinstance(obj, types.FunctionType) else _with_its_name(obj, reduced)
+            if isinstance(obj, types.FunctionType):
+                return _in_its_module(obj, reduced)
+            if isinstance(obj, type):
+                return _with_its_name(obj, reduced)
         return reduced
 
 
-class _Namespace(dict[str, Any]):
+_State: TypeAlias = tuple[dict[str, object], dict[str, object]]  # attributes, and what is in slots
+Reduced: TypeAlias = tuple[Callable[..., object], tuple[object, ...], _State, object, object, object]
+"""How cloudpickle makes a function or a class again that travels by value (see `pickle` on reducers)."""
+
+
+class _Namespace(dict[str, object]):
     """Stands for the variables of a module."""
 
-    def __init__(self, module: str, told: Mapping[str, Any]) -> None:
+    def __init__(self, module: str, told: Mapping[str, object]) -> None:
         super().__init__(told)
         self.module = module
 
 
-def namespace(module: str, told: dict[str, Any]) -> dict[str, Any]:
+def namespace(module: str, told: dict[str, object]) -> dict[str, object]:
     """The variables of a module on the other side, and these besides."""
     variables = vars(importlib.import_module(module))
     variables.update(told)
     return variables
 
 
-def _told_of_main(main: Mapping[str, Any]) -> dict[str, Any]:
+def _told_of_main(main: Mapping[str, object]) -> dict[str, object]:
     return {name: main[name] for name in ("__name__", "__package__", "__file__", "__doc__") if name in main}
 
 
-def _in_its_module(function: types.FunctionType, reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+def _in_its_module(function: types.FunctionType, reduced: Reduced) -> Reduced:
     """What makes a function that travels by value: with its module's own variables, if that can be imported.
 
     cloudpickle would give it copies, of those that it names: what one function sets another would not see, and a
@@ -168,18 +180,18 @@ def _in_its_module(function: types.FunctionType, reduced: tuple[Any, ...]) -> tu
         return reduced
     if not importable(module):
         return reduced
-    make, (code, _, *rest), (attributes, slots), *others = reduced
+    make, (code, _, *rest), (attributes, slots), items, pairs, setter = reduced
     own = _Namespace(function.__module__, {})
-    return make, (code, own, *rest), (attributes, {**slots, "__globals__": {}}), *others
+    return make, (code, own, *rest), (attributes, {**slots, "__globals__": {}}), items, pairs, setter
 
 
-def _with_its_name(kind: type, reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_its_name(kind: type, reduced: Reduced) -> Reduced:
     """What makes a class that travels by value: with the name of where it was defined, which cloudpickle forgets.
 
     Records of a class within a class are found by that name, and those of a class within a function are refused by it.
     """
-    make, arguments, (attributes, slots), *others = reduced
-    return make, arguments, ({**attributes, "__qualname__": kind.__qualname__}, slots), *others
+    make, arguments, (attributes, slots), items, pairs, setter = reduced
+    return make, arguments, ({**attributes, "__qualname__": kind.__qualname__}, slots), items, pairs, setter
 
 
 def importable(module: types.ModuleType) -> bool:
@@ -191,17 +203,18 @@ def importable(module: types.ModuleType) -> bool:
     )
 
 
-def _has_a_name(obj: Any) -> bool:
-    """Whether an object that is no function but wraps one is found in an importable module by its name."""
-    told: Mapping[str, Any] = getattr(obj, "__dict__", {})
+def _name_of(obj: object) -> str | None:
+    """The name by which an object that is no function but wraps one is found in an importable module, if it is."""
+    told: Mapping[str, object] = getattr(obj, "__dict__", {})
     name, place = told.get("__qualname__"), told.get("__module__")
     if not isinstance(name, str) or not isinstance(place, str) or place == "__main__":
-        return False
+        return None
     module = sys.modules.get(place)
-    return module is not None and importable(module) and getattr(module, name, None) is obj
+    found = module is not None and importable(module) and getattr(module, name, None) is obj
+    return name if found else None
 
 
-def _reduce_stream(stream: io.TextIOWrapper) -> Any:
+def _reduce_stream(stream: io.TextIOWrapper) -> tuple[Callable[..., object], tuple[object, ...]]:
     """A standard stream is that of the other process. cloudpickle would read any other file to its end, and copy it."""
     for name in ("stdin", "stdout", "stderr"):
         if stream in (getattr(sys, name), getattr(sys, f"__{name}__")):

@@ -10,11 +10,14 @@ from __future__ import annotations
 import builtins
 import sys
 import traceback
-from typing import Any
+from contextlib import suppress
+from typing import NamedTuple
 
 from dataflow.comm import codec
+from dataflow.comm.codec import require_list, require_mapping, require_text
 from dataflow.comm.text import show
-from dataflow.errors import WorkerFailed
+from dataflow.errors import Terminated, WorkerFailed
+from dataflow.launch.verdict import Event, Failed, Lost, Returned
 
 
 class RemoteTraceback(Exception):
@@ -28,7 +31,7 @@ class RemoteTraceback(Exception):
         return f"\n{self.text}"
 
 
-def encode_result(worker: int, result: Any) -> bytes:
+def encode_result(worker: int, result: object) -> bytes:
     """A worker's result; TypeError if it is not plain data."""
     try:
         return codec.encode(["result", result])
@@ -71,55 +74,79 @@ def encode_terminated() -> bytes:
     return codec.encode(["terminated"])
 
 
-def decode_report(data: bytes) -> list[Any]:
-    """What a worker reports, with its shape checked; ValueError if it is none of the four."""
-    report = codec.decode(data)
+def decode_report(worker: int, data: bytes) -> Event:
+    """What a worker reports; ValueError if it is none of the four."""
+    report: object = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
         if kind == "result" and len(content) == 1:
-            return report
+            return Returned(worker, content[0])
         if kind == "terminated" and not content:
-            return report
+            return Failed(worker, Terminated(f"worker {worker} received SIGTERM"))
         if kind == "lost" and len(content) == 1 and type(content[0]) is int:
-            return report
-        if kind == "failure" and len(content) == 7 and _is_failure(*content):
-            return report
+            return Lost(worker, content[0])
+        if kind == "failure":
+            with suppress(ValueError):  # it has another shape
+                return Failed(worker, decode_failure(worker, content))
     raise ValueError(f"{show(report)} is not what a worker reports")
 
 
-def _is_failure(module: Any, name: Any, message: Any, notes: Any, text: Any, arguments: Any, attributes: Any) -> bool:
-    texts = (module, name, message, text, *(notes if type(notes) is list else [None]))
-    whole = type(arguments) is list and type(attributes) is dict
-    return all(type(part) is str for part in texts) and (whole or arguments is None)
+class _Failure(NamedTuple):
+    """An exception as it travels."""
+
+    module: str  # of its class
+    name: str
+    message: str
+    notes: list[str]
+    text: str  # of its traceback
+    arguments: list[object] | None  # None: these, or its attributes, cannot travel
+    attributes: dict[str, object]
 
 
-def decode_failure(worker: int | None, report: list[Any]) -> BaseException:
-    """The exception that a worker (None: the process that starts them) reported, with its traceback as its cause."""
-    module, name, message, notes, text, arguments, attributes = report[1:]
-    error = _rebuild(module, name, arguments, attributes)
+def _failure(content: list[object]) -> _Failure:
+    module, name, message, notes, text, arguments, attributes = require_list(content, 7)
+    return _Failure(
+        require_text(module),
+        require_text(name),
+        require_text(message),
+        [require_text(note) for note in require_list(notes)],
+        require_text(text),
+        None if arguments is None else require_list(arguments),
+        {} if arguments is None else {require_text(key): value for key, value in require_mapping(attributes).items()},
+    )
+
+
+def decode_failure(worker: int | None, content: list[object]) -> BaseException:
+    """The exception that a worker (None: the process that starts them) reported, with its traceback as its cause.
+
+    ValueError if it is none.
+    """
+    failure = _failure(content)
     who = "the process that starts workers" if worker is None else f"worker {worker}"
+    error = _rebuild(failure)
     if error is None:
-        error = WorkerFailed(f"{who} raised {name}: {message}", worker)
-    for note in notes:
+        error = WorkerFailed(f"{who} raised {failure.name}: {failure.message}", worker)
+    for note in failure.notes:
         error.add_note(note)
     if worker is None:
         error.add_note(f"in {who}, where main and what it uses are brought to")
-    elif not any(who in note for note in notes):
+    elif not any(who in note for note in failure.notes):
         error.add_note(f"on {who}")
-    error.__cause__ = RemoteTraceback(text)
+    error.__cause__ = RemoteTraceback(failure.text)
     return error
 
 
-def _rebuild(module: str, name: str, arguments: Any, attributes: Any) -> BaseException | None:
+def _rebuild(failure: _Failure) -> BaseException | None:
     """An exception of that class with those arguments, if the class is known here.
 
     The constructor of a program's class is not called. What is no Exception (an exit, an interrupt) ended the worker,
     and must not end the caller in the same way.
     """
+    module, arguments = failure.module, failure.arguments
     if arguments is None:
         return None
-    kind: Any = builtins if module == "builtins" else sys.modules.get(module)
-    for part in name.split("."):
+    kind: object = builtins if module == "builtins" else sys.modules.get(module)
+    for part in failure.name.split("."):
         kind = getattr(kind, part, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return None
@@ -128,5 +155,5 @@ def _rebuild(module: str, name: str, arguments: Any, attributes: Any) -> BaseExc
     except Exception:
         return None  # it wants to be made in another way: the caller raises WorkerFailed with its text
     error.args = error.args or tuple(arguments)
-    vars(error).update({key: value for key, value in attributes.items() if key != "__notes__"})
+    vars(error).update({key: value for key, value in failure.attributes.items() if key != "__notes__"})
     return error

@@ -9,14 +9,17 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from dataflow.errors import Terminated
+
+A = TypeVarTuple("A")
+R = TypeVar("R")
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,9 +67,8 @@ def signals_noted() -> Iterator[Signals]:
     Handlers of the program's own stay, and what is ignored stays ignored. Only the main thread hears of signals.
     """
     signals = Signals()
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.getsignal(number) for number in ENDINGS if _would_end(number)}
+    in_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in ENDINGS if in_main and _would_end(number)}
     try:
         for number in before:
             signal.signal(number, signals.note)
@@ -129,7 +131,7 @@ def wakeups_lent() -> Iterator[None]:
         signal.set_wakeup_fd(before)
 
 
-def run_trio(function: Callable[..., Any], *args: Any) -> Any:
+def run_trio(function: Callable[[*A], Awaitable[R]], *args: *A) -> R:
     """`trio.run`, also where asyncio runs in this thread."""
     with wakeups_lent():
         return trio.run(function, *args)

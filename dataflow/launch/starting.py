@@ -78,9 +78,9 @@ class Zygote:
         while (chunk := self._receive()) is not None:
             self._received += chunk
         while (message := cut_message(self._received)) is not None:
-            kind, *told = report = codec.decode(message)
+            kind, *told = codec.decode(message)
             if kind == "failure":
-                failure = failure or decode_failure(None, report)
+                failure = failure or decode_failure(None, told)
                 continue
             index, value = told
             (process,) = (process for process in processes if process.index == index)

@@ -16,11 +16,10 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Any
 
 import trio
 
-from dataflow.errors import Terminated, WorkerFailed
+from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.launch.child import FindLinks, socket_links
 from dataflow.launch.descriptors import standard_numbers_taken
@@ -29,31 +28,31 @@ from dataflow.launch.framing import cut_message
 from dataflow.launch.output import Output
 from dataflow.launch.parcel import attempt, packed
 from dataflow.launch.process import Process, Settings
-from dataflow.launch.report import decode_failure, decode_report
+from dataflow.launch.report import decode_report
 from dataflow.launch.signals import Signals, run_trio, signals_noted
 from dataflow.launch.starting import Crew, Zygote, start
 from dataflow.launch.travel import cannot_travel
-from dataflow.launch.verdict import Event, Exited, Failed, Lost, Returned, Silent, Verdict
+from dataflow.launch.verdict import ByWorker, Event, Exited, Failed, Silent, Verdict
 from dataflow.launch.zygote import Errand
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
 __all__ = ["Crew", "Settings", "run_processes", "supervise"]
 
-Watch = Callable[[Crew, Settings], Awaitable[dict[int, Any]]]
+Watch = Callable[[Crew, Settings], Awaitable[ByWorker]]
 
 _CHUNK = 1 << 16
 
 
 def run_processes(
     main: Main,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     workers: range,
     peers: int,
     settings: Settings,
     find_links: FindLinks = socket_links,
     watch: Watch | None = None,
-) -> dict[int, Any]:
+) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
@@ -62,7 +61,7 @@ def run_processes(
     refuse_inside_a_loop()
     crew = Crew(workers)
     errand = Errand(workers, peers, settings, list(sys.argv))
-    results: dict[int, Any] = {}
+    results: ByWorker = {}
     failure: BaseException | None = None
     troubles: list[Exception] = []
     with standard_numbers_taken():
@@ -82,7 +81,7 @@ def run_processes(
     return results
 
 
-def _pack(stack: ExitStack, main: Main, args: tuple[Any, ...], find_links: FindLinks) -> int:
+def _pack(stack: ExitStack, main: Main, args: tuple[object, ...], find_links: FindLinks) -> int:
     """The descriptor of a parcel with all that workers need; CannotTravel names what cannot be in it."""
     try:
         return stack.enter_context(packed((main, args, find_links)))
@@ -103,7 +102,7 @@ def _raise(failure: BaseException | None, troubles: list[Exception]) -> None:
         raise failure from failure.__cause__
 
 
-async def _watch(watch: Watch, crew: Crew, settings: Settings, signals: Signals) -> dict[int, Any]:
+async def _watch(watch: Watch, crew: Crew, settings: Settings, signals: Signals) -> ByWorker:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(signals.watch)
         results = await watch(crew, settings)
@@ -111,7 +110,7 @@ async def _watch(watch: Watch, crew: Crew, settings: Settings, signals: Signals)
     return results
 
 
-async def supervise(crew: Crew, settings: Settings) -> dict[int, Any]:
+async def supervise(crew: Crew, settings: Settings) -> ByWorker:
     """Waits until every worker has returned; raises the verdict if something goes wrong."""
     verdict = Verdict(crew.workers)
     news = Signal()
@@ -209,17 +208,9 @@ def _receive_now(sock: socket.socket) -> bytes:
 
 def _understand(worker: int, data: bytes) -> Event:
     try:
-        message = decode_report(data)
+        return decode_report(worker, data)
     except ValueError as error:  # a result of a class that only the worker has imported
         return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
-    kind = message[0]
-    if kind == "result":
-        return Returned(worker, message[1])
-    if kind == "lost":
-        return Lost(worker, message[1])
-    if kind == "terminated":
-        return Failed(worker, Terminated(f"worker {worker} received SIGTERM"))
-    return Failed(worker, decode_failure(worker, message))
 
 
 async def _print_output(output: Output) -> None:

@@ -12,13 +12,16 @@ from typing import Any, TypeAlias
 
 from dataflow.errors import WorkerFailed
 
+ByWorker: TypeAlias = dict[int, Any]
+"""What a user's main returned, by worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Returned:
     """A worker's main returned, and its dataflows are complete."""
 
     worker: int
-    result: Any
+    result: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,11 @@ Event: TypeAlias = Returned | Failed | Exited | Lost | Silent
 
 
 class Verdict:
-    """Gathers events. `error` is the verdict, once there is one; `lost_since` says since when one is due."""
+    """Gathers events. `error` is the verdict, once there is one."""
 
     def __init__(self, workers: range) -> None:
         self._workers = workers
-        self.results: dict[int, Any] = {}
+        self.results: ByWorker = {}
         self.error: BaseException | None = None
         self._exited: set[int] = set()
         self._lost: Lost | None = None

@@ -1,7 +1,7 @@
 """The operators. Each is a short function on top of `dataflow.build.builder`; streams and scopes have them as methods.
 
 - `rows`: record by record: map, flat_map, filter, inspect; concat, partition, branch; exchange, broadcast.
-- `timing`: delay. `keyed`: aggregate, reduce, count, join, each by key at a time.
+- `timing`: delay. `grouping`: aggregate, reduce, count, join, each by key at a time.
 - `inputs`: input, unordered input. `source`: iterables as sources, paced. `sink`: where records leave.
 - `loops`: enter, leave, feedback, iterate. `probe`: how far a stream has come. `replay`: capture and replay.
 """

@@ -90,8 +90,7 @@ class _Entry:
 
 
 class InputHandle(_Entry, Generic[R]):
-    """Feeds an input. Its time starts at the minimum and only goes forward; what is before it is promised not to
-    come."""
+    """Feeds an input. Its time starts at the minimum and only goes forward: nothing is ever sent before it."""
 
     @property
     def time(self) -> Time:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 import trio
 
-_AT_ONCE = 16  # messages that somebody looks for before letting others have their turn
+_AT_ONCE = 16  # times that a caller looks for messages before other tasks get their turn
 
 
 class Probe:

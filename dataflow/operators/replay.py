@@ -130,7 +130,9 @@ class _Player:
             records = event.records if isinstance(event.records, Columns) else list(event.records)
             self._output.give(self._below(event.time), records, event.time)
         elif isinstance(event, CapturedFrontier):
-            for time, diff in sorted(event.changes, key=lambda change: -change[1]):  # what joins comes from what leaves
+            for time, diff in sorted(
+                event.changes, key=lambda change: -change[1]
+            ):  # a time that joins is delayed from one that leaves
                 self._change(time, diff)
         else:
             raise DataflowError(f"{self._name}: {event!r} is not an event: pass each capture as an argument of its own")

@@ -18,7 +18,7 @@ from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operators.inputs import to_batch
-from dataflow.run.outstanding import Outstanding
+from dataflow.run.completion import Completion
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
@@ -68,11 +68,7 @@ def source(
     counts = [ahead] if batch is None else [ahead, batch]
     if any(type(count) is not int or count < 1 for count in counts) or (every is not None and not every >= 0):
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
-    root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
-    if scope.parent is not None or not (timed or isinstance(root, Integers)):
-        raise ConstructionError(
-            f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
-        )
+    _require_root(scope, timed, name)
     size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
     reader = _Reader(items)
     epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
@@ -86,6 +82,14 @@ def source(
     builder.add_output(initial=True)
     (out,) = builder.build(make)
     return out
+
+
+def _require_root(scope: Scope, timed: bool, name: str) -> None:
+    root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
+    if scope.parent is not None or not (timed or isinstance(root, Integers)):
+        raise ConstructionError(
+            f"{name} must be in the root of a dataflow; where times are not integers, use timed=True"
+        )
 
 
 def _seconds(every: float | Duration, name: str) -> float:
@@ -122,7 +126,7 @@ _END = object()
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    """Records to send at a time; `after` is the time to be at when they are sent, if that is known."""
+    """Records to send at a time; the source may advance to `after` once they are sent."""
 
     time: Time
     records: Batch
@@ -197,7 +201,7 @@ class _Source:
         self._dataflow = scope.dataflow
         self._capability: Capability = context.capability()
         self._output: OutputPort = context.outputs[0]
-        self._outstanding = Outstanding(scope.dataflow)
+        self._completion = Completion(scope.dataflow)
         self._sent: deque[Time] = deque()  # the last `ahead` distinct times
 
     async def run(self) -> None:
@@ -212,7 +216,7 @@ class _Source:
         self._capability.drop()
 
     async def _send_all(self) -> None:
-        if not await self._outstanding.wait_built():
+        if not await self._completion.wait_built():
             return
         start = self._clock.now()
         slot = 0
@@ -234,7 +238,7 @@ class _Source:
         if self._every is not None:
             await self._clock.sleep_until(start + slot * self._every)
         if len(self._sent) >= self._ahead:
-            await self._outstanding.wait_passed(self._sent.popleft())
+            await self._completion.wait_passed(self._sent.popleft())
 
     def _require_forward(self, time: Time) -> None:
         if not self._output.domain.less_equal(self._capability.time, time):

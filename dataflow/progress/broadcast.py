@@ -1,8 +1,8 @@
 """How workers tell each other of their progress: atomic batches, in order per sender.
 
-A worker gathers every change that it makes to the counts of pointstamps; now and then it says all of them at once, to
-every worker, itself included. Three rules make that safe under any delay between senders (docs/internals/progress.md
-has the argument):
+A worker gathers every change that it makes to the counts of pointstamps; now and then it broadcasts all of them
+at once, to every worker, itself included. Three rules make that safe under any delay between senders
+(docs/internals/progress.md has the argument):
 
 1. a batch is applied as a whole or not at all;
 2. batches of one sender are applied in the order in which they were sent, none twice and none left out;
@@ -22,7 +22,7 @@ from dataflow.progress.tracker import Change, Pointstamp
 
 @dataclass(slots=True)
 class ProgressBatch:
-    """All that a worker has to say since its last batch. `sequence` counts its batches from 0. Nobody changes one."""
+    """All changes of a worker since its last batch. `sequence` counts its batches from 0. Nobody changes one."""
 
     sender: int
     sequence: int
@@ -38,7 +38,7 @@ class Outbox:
         self._sequence = 0
 
     def flush(self) -> ProgressBatch | None:
-        """What to tell every worker now, this one included; None if everything cancelled out."""
+        """The batch to broadcast now, to this worker as well; None if everything cancelled out."""
         if not self.pending.counts:
             return None
         batch = ProgressBatch(self._sender, self._sequence, tuple(self.pending.drain()))

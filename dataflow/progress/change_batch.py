@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ChangeBatch(Generic[K]):
-    """A multiset of differences. What cancels is forgotten, so what remains is what has to be said.
+    """A multiset of differences. What cancels is forgotten, so only what remains has to be broadcast.
 
     Costs: `update` O(1), `drain` O(entries).
 

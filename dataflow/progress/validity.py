@@ -1,4 +1,4 @@
-"""Whether what another worker says can be about this graph at all: its locations, and the times at each."""
+"""Whether the progress that another worker reports fits this graph: its locations, and the times at each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ _USUAL = 1 << 63  # integer times below this need no second look
 
 
 class Validity:
-    """Of one graph. O(1) for each change, and a comparison with the minimum where times are a user's own.
-
-    What is said may still be a lie; but then it is one that the tracker understands.
-    """
+    """Checks reports against one graph. O(1) for each change, and a comparison with the minimum where times are a
+    user's own. A report that passes may still be false, but the tracker understands it."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -1,9 +1,9 @@
 """One dataflow on one worker: its operators, its tracker, and what goes round between them.
 
 The life of a change: an operator's step takes and gives messages and handles capabilities, all of which is gathered
-in the outbox; `flush` says it to every worker; `hear` keeps what this worker and others have said; `settle` applies
-it to the tracker and activates whoever watches a frontier that moved. `step` does all of this until nothing is left
-to do. The seeded scheduler of `dataflow.testing` calls the same pieces in any other order.
+in the outbox; `flush` broadcasts it to every worker, this one included; `settle` applies what has been received to the
+tracker and activates whoever watches a frontier that moved. `step` does all of this until nothing is left to do.
+The seeded scheduler of `dataflow.testing` calls the same pieces in any other order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
-"""The dataflow for one of whose sinks the current task writes: that must not wait for room in it."""
+"""The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""
 
 
 class Dataflow:
@@ -54,14 +54,14 @@ class Dataflow:
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
         self.dropped = False
-        self.close_inputs: list[Callable[[], None]] = []  # what to call when main has returned
-        self.on_end: list[Callable[[], None]] = []  # whoever waits for something that may never come any more
+        self.close_inputs: list[Callable[[], None]] = []  # called when main has returned
+        self.on_end: list[Callable[[], None]] = []  # called when the dataflow ends: each wakes somebody who waits
         self.probes: list[Probe] = []  # for explanations
         self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
         self._inbox = Inbox()
-        self._heard: dict[Pointstamp, int] = {}  # changes to apply; what cancels stays as a zero
+        self._heard: dict[Pointstamp, int] = {}  # changes received and not applied; what cancels stays as a zero
         self._greeted: set[int] = set()
-        self._held: dict[int, list[Message]] = {}  # by sender, what came before its Hello
+        self._held: dict[int, list[Message]] = {}  # by sender, messages that arrived before its Hello
         self._inputs: dict[int, InputPort] = {}  # by index of location
         self._watchers: list[list[Callable[[], None]]] = []  # by index of location
         self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
@@ -153,10 +153,10 @@ class Dataflow:
         for port in operator.inputs:
             port.message.live = False  # the step is over, and with it the right that came with its last message
         if operator.owed and not operator.queued:
-            self._settle_debts(operator)
+            self._acknowledge_taken(operator)
 
-    def _settle_debts(self, operator: Operator) -> None:
-        """The operator has taken what others sent it: they may send more."""
+    def _acknowledge_taken(self, operator: Operator) -> None:
+        """Acknowledges what the operator has taken, so that those who sent it may send more."""
         for sender, size in operator.owed:
             self.pump.took(sender, size)
         operator.owed.clear()
@@ -189,7 +189,7 @@ class Dataflow:
             self._cursor = -1
 
     def flush(self) -> None:
-        """Says every change since the last time, to all workers."""
+        """Broadcasts every change since the last flush to all workers, this one included."""
         batch = self.outbox.flush()
         if batch is not None:
             self._hear(batch.changes)
@@ -197,13 +197,13 @@ class Dataflow:
                 self.pump.broadcast(Progress(self.pump.index, self.number, batch))
 
     def _hear(self, changes: Iterable[Change]) -> None:
-        """Keeps changes until they are applied. A message that was sent and taken in the meantime cancels here."""
+        """Keeps changes until `settle` applies them. A message that was sent and taken in the meantime cancels out."""
         heard = self._heard
         for pointstamp, diff in changes:
             heard[pointstamp] = heard.get(pointstamp, 0) + diff
 
     def settle(self) -> None:
-        """Applies what has been heard, and tells whoever watches a frontier that moved."""
+        """Applies the changes that have been received, and calls the watchers of every frontier that moved."""
         if not self._heard:
             return
         changes, self._heard = self._heard, {}
@@ -215,7 +215,7 @@ class Dataflow:
 
     @property
     def unsettled(self) -> bool:
-        """Whether something has been heard and not applied."""
+        """Whether changes have been received and not applied."""
         return bool(self._heard)
 
     @property
@@ -255,7 +255,7 @@ class Dataflow:
     # Flow control
 
     async def room(self) -> None:
-        """Waits while too much data is on its way, or waits for this dataflow's sinks. Always a checkpoint."""
+        """Waits while too much data is on its way between workers or in this dataflow's sinks. Always a checkpoint."""
         if writing.get() is self:
             raise Stuck(
                 f"a sink of dataflow {self.name!r} waits for room in that dataflow, and there may be none before the "
@@ -264,14 +264,14 @@ class Dataflow:
         await self.pump.wait_until(lambda: self.dropped or self.pump.flow.open_to(self.number))
 
     def keep(self, size: int) -> None:
-        """A sink has taken data of that weight to write, or has written it (less than 0)."""
+        """Counts data of that weight that a sink has taken to write; a negative weight when it has written it."""
         if not self.dropped:
             self.pump.kept(self.number, size)
 
     # Messages from and to other workers
 
     def send_data(self, worker: int, channel: int, time: Time, batch: Batch) -> int:
-        """Hands a message to the transport. It has been counted. What it weighs."""
+        """Hands a message, which the caller has counted, to the transport. Returns its weight."""
         size = weigh(batch)
         self.pump.send_data(worker, Data(self.pump.index, self.number, channel, time, batch, size))
         return size
@@ -292,7 +292,7 @@ class Dataflow:
         elif isinstance(message, Data):
             self._receive_data(message)
         elif isinstance(message, Taken):
-            self._acknowledge(message)
+            self._receive_acknowledgement(message)
         elif isinstance(message, Dropped):
             self.end(f"worker {message.sender} dropped dataflow {self.name!r}")
 
@@ -315,8 +315,8 @@ class Dataflow:
             port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
         port.operator.activate()
 
-    def _acknowledge(self, message: Taken) -> None:
-        """Data that this worker sent was taken."""
+    def _receive_acknowledgement(self, message: Taken) -> None:
+        """Another worker has taken data that this worker sent."""
         port = self._inputs.get(message.channel)
         if port is None or not 0 <= message.size <= port.on_its_way:
             raise ProtocolError(f"worker {message.sender} acknowledges what nobody sent it: {message!r}")
@@ -327,7 +327,7 @@ class Dataflow:
     # The end
 
     def abandon(self) -> None:
-        """Construction failed: whoever waits for its end goes home."""
+        """Construction failed: ends the dataflow, and wakes whoever waits for its start."""
         self.end("its construction failed")
         self.started.set()
 
@@ -340,7 +340,7 @@ class Dataflow:
         self.end(f"dataflow {self.name!r} was dropped")
 
     def end(self, why: str) -> None:
-        """Forgets everything and wakes whoever waits."""
+        """Discards all messages and all work of this dataflow, and wakes whoever waits for it."""
         self.dropped = True
         self._why_dropped = why
         self._active, self._next, self._heard = [], [], {}
@@ -349,13 +349,13 @@ class Dataflow:
                 port.queue.clear()
             for output in operator.outputs:
                 output.disconnect()
-            self._settle_debts(operator)
+            self._acknowledge_taken(operator)
         self.pump.flow.forget(self.number)
         self.pump.make_room()
         self.notify_end()
 
     def notify_end(self) -> None:
-        """Wakes whoever waits for something that will not come any more."""
+        """Wakes whoever waits for this dataflow: nothing more will happen in it."""
         for probe in self.probes:
             probe.wake_all()
         waiting, self.on_end = self.on_end, []

@@ -11,16 +11,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
-from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from dataflow.build.scope import Scope
+from dataflow.comm.backlog import Backlog
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
-from dataflow.comm.held import Held
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Finished,
@@ -28,22 +28,18 @@ from dataflow.comm.messages import (
     Message,
     Pressure,
     Progress,
-    Returned,
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
+from dataflow.run.advice import explain_failure
 from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
-from dataflow.run.foreign import explain_failure
 from dataflow.run.signal import Signal
 from dataflow.run.watch import Watch
-from dataflow.run.worker import Worker
+from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
-
-A = TypeVarTuple("A")  # what main takes beside its worker
-R = TypeVar("R")  # what it returns
 
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
@@ -71,17 +67,17 @@ class Pump:
         self._dataflows: dict[int, Dataflow] = {}
         self._built = 0
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt = Held(limit)  # messages for dataflows that main has not built yet
+        self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
         self._building: Dataflow | None = None
         self._nursery: trio.Nursery | None = None
-        self._awake = False
+        self.awake = False  # whether it has been woken, or is at work
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
         self._stepping = False
         self._failed = False
-        self._failure: Exception | None = None  # raised by an operator in main's task, to be raised by the pump
+        self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
         self._pumped = False
         self._idle_waiters: list[Signal] = []
         self.room_waiters: list[Signal] = []
@@ -135,7 +131,7 @@ class Pump:
         await self.wait_until(lambda: self.flow.open)
 
     async def wait_until(self, open: Callable[[], bool]) -> None:
-        """Waits for something that only an end of pressure can bring about. Always a checkpoint."""
+        """Waits until `open()`, which can only become true when pressure ends. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while not open():
             waiter = Signal()
@@ -145,14 +141,14 @@ class Pump:
     # For operators, inputs and transports
 
     def wake(self) -> None:
-        """Says that there is something to do."""
-        if not self._awake:
-            self._awake = True
+        """Wakes the pump: there is something to do."""
+        if not self.awake:
+            self.awake = True
             self.signal.set()
 
     def rest(self) -> None:
-        """Says that everything has been done: the next `wake` sets the signal."""
-        self._awake = False
+        """Puts the pump to sleep: everything has been done, and the next `wake` sets the signal."""
+        self.awake = False
 
     def post(self, message: AnyMessage) -> None:
         """Leaves a message for this worker, and wakes it."""
@@ -160,12 +156,12 @@ class Pump:
         self.wake()
 
     def receive(self, message: AnyMessage) -> None:
-        """Leaves a message for this worker, whose `turn` the caller will call: a link, which keeps their order."""
+        """Accepts a message from a link, which keeps the order of messages. The caller calls `turn` afterwards."""
         self._conversations[message.sender].hear(message)
         self._mailbox.append(message)
 
     def said_goodbye(self, message: Goodbye) -> None:
-        """A peer has nothing more to say."""
+        """Accepts a peer's last message."""
         self._conversations[message.sender].hear(message)
 
     def send(self, to: int, message: AnyMessage) -> None:
@@ -193,11 +189,6 @@ class Pump:
         return tuple(self._dataflows.values())
 
     @property
-    def awake(self) -> bool:
-        """Whether the pump has been woken, or is at work."""
-        return self._awake
-
-    @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
         if self._mailbox:
@@ -222,7 +213,7 @@ class Pump:
         if self._stepping:
             raise ConstructionError("a worker cannot be stepped from inside an operator")
         if self._failed:
-            return  # whoever raised has not been heard yet; a second step would only raise a second time
+            return  # the exception is on its way out; another step would only raise again
         self._stepping = True
         try:
             self.take_mail()
@@ -249,41 +240,41 @@ class Pump:
         self.retire()
 
     def turn(self) -> None:
-        """Does what there is to do now and lets go of what was sent; the pump goes on with what is left.
+        """Does what there is to do now and flushes the transport; `run` goes on with what is left.
 
-        Called by the pump, and by a transport that has just received something: waking the pump for that would cost a
+        Called by `run`, and by a transport that has just received something: waking `run` for that would cost a
         switch between tasks.
         """
-        awake, self._awake = self._awake, True  # whatever wakes us during the turn is part of it
+        awake, self.awake = self.awake, True  # whatever wakes us during the turn is part of it
         try:
             self.step_now()
         finally:
-            self._awake = awake
+            self.awake = awake
         assert self.transport is not None
         self.transport.flush()
         if self.busy:
             self.wake()
 
     def turn_if_busy(self) -> None:
-        """A turn, unless somebody else had one that did everything."""
+        """Takes a turn if there is something to do, and flushes the transport in any case."""
         if self.busy:
             self.turn()
         elif self.transport is not None:
             self.transport.flush()
 
     def turn_before_waiting(self) -> None:
-        """A turn for a main that is about to wait: saves a switch to the pump and back. Not while simulated."""
+        """Takes a turn for a main that is about to wait, which saves a switch of tasks. Not while simulated."""
         if self._pumped and not self._stepping:
             self.turn_for_main()
 
     def turn_for_main(self) -> None:
-        """A turn in main's task. What an operator raises is not main's to catch: the pump raises it, and all ends."""
+        """Takes a turn in main's task. What an operator raises is not for main to catch: `run` raises it."""
         try:
             self.turn()
             if self.transport is not None and not self._failed:
                 self.transport.poll()
         except Exception as error:
-            self._fail_in_pump(error)
+            self._fail_in_run(error)
 
     def linger(self) -> bool:
         """For a main that is about to wait: looks for messages for a moment; whether some came. Not while simulated."""
@@ -292,15 +283,15 @@ class Pump:
         try:
             return self.transport.linger()
         except Exception as error:
-            self._fail_in_pump(error)
+            self._fail_in_run(error)
             return False
 
-    def _fail_in_pump(self, error: Exception) -> None:
+    def _fail_in_run(self, error: Exception) -> None:
         self._failure = error
         self.signal.set()
 
     def flush_transport(self) -> None:
-        """Lets go of what was sent, before the turn is over: others can start on it."""
+        """Flushes the transport before the turn is over, so that others can start on what was sent."""
         assert self.transport is not None
         self.transport.flush()
 
@@ -324,7 +315,7 @@ class Pump:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
             if not message.on:
                 self.make_room()
-        elif isinstance(message, Goodbye | Returned):
+        elif isinstance(message, Goodbye | BlocksReturned):
             raise ProtocolError(f"worker {message.sender} sent {message!r}, which concerns its link alone")
         else:
             self._deliver_to_dataflow(message)
@@ -340,35 +331,34 @@ class Pump:
             self.took(message.sender, message.size)
 
     def send_data(self, to: int, data: Data) -> None:
-        """Sends data to another worker, and weighs it."""
+        """Sends data to another worker, and counts its weight as on its way."""
         assert self.transport is not None
         self.transport.send(to, data)
         pressure = self.flow.sent(self.index, data.size, to)
         if pressure is not None:
             self._flow_changed(pressure)
-        self.wake()  # or nobody would flush it, if main sends and nothing stays here
+        self.wake()  # only a turn flushes the transport, and main may have sent this
 
     def took(self, sender: int, size: int) -> None:
-        """Operators here have taken data of another worker's."""
+        """Operators here have taken data of another worker: acknowledges it, when enough has come together."""
         acknowledge = self.flow.taken(sender, size)
         if acknowledge:
             self.send(sender, Consumed(self.index, acknowledge))
 
     def kept(self, dataflow: int, size: int) -> None:
-        """A sink of a dataflow's has taken data to write, or has written it (less than 0)."""
+        """Counts data that a sink of a dataflow has taken to write; a negative size when it has written it."""
         self._flow_changed(self.flow.kept(self.index, dataflow, size), dataflow)
 
     def _flow_changed(self, pressure: bool | None, why: int = ON_ITS_WAY) -> None:
-        """Tells all that this worker is under pressure (or no longer is), and lets sources look whether they may go
-        on."""
+        """Broadcasts that this worker is under pressure, or no longer is; then whoever waits for room looks again."""
         if pressure is not None:
             self.broadcast(Pressure(self.index, pressure, why))
-            self.wake()  # or nobody would flush that
+            self.wake()  # only a turn flushes the transport
             if not pressure:
                 self.make_room()
 
     def make_room(self) -> None:
-        """Some pressure has ended: whoever waits for room looks again."""
+        """Wakes whoever waits for room: some pressure has ended."""
         waiters, self.room_waiters = self.room_waiters, []
         for waiter in waiters:
             waiter.set()
@@ -422,7 +412,7 @@ class Pump:
             await self.signal.wait()
             if self._failure is not None:
                 raise self._failure
-            self._awake = True
+            self.awake = True
             self.turn_if_busy()
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn

@@ -36,7 +36,7 @@ Key: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Suspicion:
     """Why a wait is suspicious."""
 
     text: str
@@ -44,7 +44,7 @@ class Verdict:
 
 
 class Watch:
-    """Looks at one worker's waits now and then. A look costs O(probes); a verdict, an explanation."""
+    """Looks at one worker's waits now and then. A look costs O(probes); a suspicion, an explanation."""
 
     def __init__(self, pump: Pump, after: float) -> None:
         """`after` so many seconds in which nothing moves, a line."""
@@ -70,16 +70,16 @@ class Watch:
         self._waited = {key: self._waited.get(key, -self._tick) + self._tick for key in waits}
         for key, seconds in self._waited.items():
             if seconds // self._gap == (seconds - self._tick) // self._gap:
-                continue  # a verdict is not for every look
-            verdict = waits[key].verdict()
-            if verdict is not None and seconds >= self._gap * (1 if verdict.here else _ELSEWHERE):
-                self._say(verdict, seconds)
+                continue  # a suspicion is not for every look
+            suspicion = waits[key].suspicion()
+            if suspicion is not None and seconds >= self._gap * (1 if suspicion.here else _ELSEWHERE):
+                self._say(suspicion, seconds)
                 return
 
-    def _say(self, verdict: Verdict, seconds: float) -> None:
+    def _say(self, suspicion: Suspicion, seconds: float) -> None:
         self._gap *= _RARER
         print(
-            f"worker {self._pump.index} of {self._pump.peers} has waited {seconds:g} seconds for {verdict.text}. "
+            f"worker {self._pump.index} of {self._pump.peers} has waited {seconds:g} seconds for {suspicion.text}. "
             "`print(worker.explain())` says more; if it is meant to be so, `execute(..., warn_after=None)` is silent.",
             file=sys.stderr,
             flush=True,
@@ -107,7 +107,7 @@ class _ProbeWait:
     probe: Probe
     time: Time
 
-    def verdict(self) -> Verdict | None:
+    def suspicion(self) -> Suspicion | None:
         """Who holds the time; None if the outside may let go of it."""
         held = list(holders(self.dataflow, self.probe, self.time))
         if not held or any(self._outside(location) for location, _ in held):
@@ -122,7 +122,7 @@ class _ProbeWait:
             f"{self.probe!r} of {self.dataflow.name!r} to pass {self.time!r}, and nothing moves: held by "
             f"{', '.join(names[:3])}{more} {where}{advice}"
         )
-        return Verdict(text, bool(here))
+        return Suspicion(text, bool(here))
 
     def _outside(self, location: Location) -> bool:
         return isinstance(location, Source) and self.dataflow.operators[location.node].has_tasks
@@ -140,7 +140,7 @@ class _RoomWait:
 
     pump: Pump
 
-    def verdict(self) -> Verdict | None:
+    def suspicion(self) -> Suspicion | None:
         """Whose data is on its way; None if sinks keep it, which write to the outside."""
         senders = sorted(sender for sender, why in self.pump.flow.pressing if why == ON_ITS_WAY)
         if not senders:
@@ -149,4 +149,4 @@ class _RoomWait:
         queued = [operator for dataflow in self.pump.dataflows for operator in dataflow.operators if operator.queued]
         at = f"{queued[0].label} on this worker does not take it" if queued else "other workers do not take it"
         text = f"room to send, and nothing moves: too much data of {names} is on its way, and {at}"
-        return Verdict(text, bool(queued))
+        return Suspicion(text, bool(queued))

@@ -7,7 +7,7 @@ measurements talk to the pump; they find it with `pump_of`. Programs need not kn
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from dataflow.run.explain import explain
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.run.pump import Pump
     from dataflow.time.timestamp import TimeType
+
+A = TypeVarTuple("A")  # what main takes beside its worker
+R = TypeVar("R")  # what main returns
 
 
 class Worker:

@@ -39,7 +39,7 @@ class Domain(ABC):
         """The time in its normal form, or a TimeError that says what was expected."""
 
     def normal(self, time: Time) -> Time:
-        """The time in its normal form, for asking about: `check` without the laws that debug mode verifies."""
+        """The time in its normal form, to ask about it: `check` without the laws that debug mode verifies."""
         return self.check(time)
 
     @abstractmethod

@@ -7,18 +7,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from planners.cli import report
+import planners
+from planners.cli import replay, report
 from planners.cli.files import document, read_request, write_plan
 from planners.errors import Infeasible, PlannerError
-from planners.intervals.baselines import consistent_hashing, redist, storm
 from planners.intervals.feasibility import is_feasible
-from planners.intervals.simple_ssm import simple_ssm
-from planners.intervals.ssm import ssm
 from planners.links.schedule import schedule
-from planners.loop import replay
 from planners.model import Assignment, Limits, Plan, Tasks
-from planners.mtm.choice import mtm_aware
-from planners.mtm.tables import Tables
 
 OK, INFEASIBLE, USAGE = 0, 1, 2
 
@@ -35,12 +30,13 @@ A Parquet file has the columns size, load and node (and bin), a row for each tas
 The exit code is 0, or 1 if no plan is balanced, or 2 if the request makes no sense.
 """
 
-PLANNERS: dict[str, Callable[..., Plan]] = {
-    "ssm": ssm,
-    "simple-ssm": simple_ssm,
-    "storm": storm,
-    "consistent-hashing": consistent_hashing,
-    "redist": redist,
+# Looked up when they are asked for: `--help` should not wait for a compiler to be imported.
+PLANNERS: dict[str, Callable[[], Callable[..., Plan]]] = {
+    "ssm": lambda: planners.ssm,
+    "simple-ssm": lambda: planners.simple_ssm,
+    "storm": lambda: planners.storm,
+    "consistent-hashing": lambda: planners.consistent_hashing,
+    "redist": lambda: planners.redist,
 }
 INTERVAL_PLANNERS = ("ssm", "simple-ssm", "mtm-aware")
 
@@ -90,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_request(parser: argparse.ArgumentParser, run: Callable[..., int]) -> None:
+def _add_request(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace, Assignment, Tasks], int]) -> None:
     parser.add_argument("request", metavar="FILE", help="where tasks are, their sizes and loads (.json, .parquet or -)")
     parser.add_argument("--nodes", type=int, required=True, help="how many nodes there shall be")
     parser.add_argument("--tau", type=float, required=True, help="how far a load may be above the mean: 0.2 is 20 %%")
@@ -101,10 +97,10 @@ def _make(name: str, options: argparse.Namespace, current: Assignment, tasks: Ta
     start = current.intervals() if name in INTERVAL_PLANNERS else current
     request = {"nodes": options.nodes, "sizes": tasks.sizes, "loads": tasks.loads, "tau": options.tau}
     if name != "mtm-aware":
-        return PLANNERS[name](start, **request)
+        return PLANNERS[name]()(start, **request)
     if options.tables is None:
         raise PlannerError("mtm-aware needs --tables FOLDER, written by python -m planners.spark")
-    return mtm_aware(start.intervals(), tables=Tables.open(options.tables), **request)
+    return planners.mtm_aware(start.intervals(), tables=planners.Tables.open(options.tables), **request)
 
 
 def _plan(options: argparse.Namespace, current: Assignment, tasks: Tasks) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from planners import decoding
 from planners.errors import BadRequest
-from planners.model import Assignment, BinMap, Intervals, Plan, Tasks
+from planners.model import Amounts, Assignment, BinMap, Intervals, Plan, Tasks
 
 COLUMNS = ("size", "load", "node")
 ADVICE = "`python -m planners --help` has an example"
@@ -31,11 +30,11 @@ def read_request(path: str) -> tuple[Assignment, Tasks]:
     return _from_document(path, _read_data(path))
 
 
-def document(plan: Plan) -> dict[str, Any]:
+def document(plan: Plan) -> dict[str, object]:
     """A plan as JSON can say it. It is a request too: the next plan can start from it."""
     assignment = plan.assignment
     if isinstance(assignment, Intervals):
-        where: dict[str, Any] = {"cuts": list(assignment.cuts), "nodes": list(assignment.nodes)}
+        where: dict[str, list[int]] = {"cuts": list(assignment.cuts), "nodes": list(assignment.nodes)}
     else:
         where = {"map": list(assignment.owners), "nodes": list(assignment.nodes)}
     return {
@@ -115,15 +114,16 @@ def _from_table(path: str) -> tuple[Assignment, Tasks]:
         return BinMap(columns["node"][order].tolist()), tasks
 
 
-def _column(path: str, table: pa.Table, name: str) -> Any:
+def _column(path: str, table: pa.Table, name: str) -> Amounts:
     if table.column_names.count(name) > 1:
         raise BadRequest(f"it has several columns {name}")
     if table[name].null_count:
         raise BadRequest(f"the column {name} in {path} has empty places")
     if not (pa.types.is_integer(table[name].type) or pa.types.is_floating(table[name].type)):
         raise BadRequest(f"the column {name} in {path} is not of numbers but {table[name].type}")
-    return table[name].to_numpy()
+    column: Amounts = table[name].to_numpy()
+    return column
 
 
-def _signed(column: Any) -> Any:
+def _signed(column: Amounts) -> Amounts:
     return column.astype(np.int64) if column.dtype.kind == "u" else column  # Spark reads unsigned ones as decimals

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planners.errors import BadRequest
-from planners.model import Plan
+from planners.model import Amounts, Plan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Colour = tuple[float, float, float, float]  # red, green, blue and opacity
 
 PER_STRIP, LARGEST = 0.55, 12.0
 
@@ -26,7 +32,7 @@ def draw(path: str, plans: Mapping[str, Plan]) -> None:
         raise BadRequest(f"cannot draw {path}: {error}") from None
 
 
-def _figure(plans: Mapping[str, Plan]) -> Any:
+def _figure(plans: Mapping[str, Plan]) -> Figure:
     try:
         from matplotlib import colormaps
         from matplotlib.figure import Figure
@@ -57,19 +63,19 @@ def _figure(plans: Mapping[str, Plan]) -> Any:
     return figure
 
 
-def _edges(sizes: NDArray[Any]) -> NDArray[np.float64]:
+def _edges(sizes: Amounts) -> NDArray[np.float64]:
     """Where tasks begin and end on the picture; if none has state, all are as wide."""
     widths = sizes.astype(np.float64)
     return np.concatenate([[0.0], np.cumsum(widths if widths.any() else np.ones(len(widths)))])
 
 
 def _strip(
-    axes: Any,
+    axes: Axes,
     row: int,
     edges: NDArray[np.float64],
     owners: NDArray[np.int64],
     before: NDArray[np.int64],
-    colours: Mapping[int, Any],
+    colours: Mapping[int, Colour],
 ) -> None:
     """Neighbours with the same owner and fate are one bar."""
     fates = list(zip(owners.tolist(), (owners != before).tolist(), strict=True))

@@ -16,7 +16,7 @@ from planners.model import Assignment, BinMap, Intervals, Limits, Plan, Tasks, m
 
 
 def storm(current: Assignment, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float | None = None) -> Plan:
-    """As many consecutive tasks for each node, the first node the first of them: Storm's scheduler.
+    """Gives all nodes equally many consecutive tasks, in the order of nodes: Storm's scheduler.
 
     >>> storm(Intervals([0, 4, 10]), nodes=3, sizes=[1] * 10, loads=[1] * 10).assignment.cuts
     (0, 3, 7, 10)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest
-from planners.intervals import ssm_kernel
+from planners.intervals import matching, ssm_kernel
+from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
-from planners.intervals.ssm import assign, request, ssm
+from planners.intervals.partitionings import Partitionings, check_count
+from planners.intervals.ssm import ssm
 from planners.model import Intervals, Limits, Plan, Tasks
-from planners.mtm import matching
-from planners.mtm.partitionings import Partitionings, check_count
 
 Floats = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ from math import inf
 
 from numpy.typing import ArrayLike
 
+from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
-from planners.intervals.ssm import assign, request
 from planners.model import Intervals, Plan
 
-Problem = tuple[int, int, int, int, int]  # (alpha, beta, gamma, delta, n_P) of Definition 4.2, half-open
+SubProblem = tuple[int, int, int, int, int]  # (alpha, beta, gamma, delta, n_P) of Definition 4.2, half-open
 Solution = tuple[float, tuple[int, int, int] | int | None]  # the gain, and (x, y, n_l), or the node of one interval
 
 
@@ -39,7 +39,7 @@ def simple_ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: Array
     return Plan.between("simple_ssm", current, assign(current, cuts, owners), tasks, limits.tau)
 
 
-def _solver(current: Intervals, size: list[float], load: list[float], limit: float) -> Callable[[Problem], Solution]:
+def _solver(current: Intervals, size: list[float], load: list[float], limit: float) -> Callable[[SubProblem], Solution]:
     def gain(node: int, begin: int, end: int) -> float:
         low, high = max(begin, current.cuts[node]), min(end, current.cuts[node + 1])
         return size[high] - size[low] if low < high else 0.0
@@ -52,7 +52,7 @@ def _solver(current: Intervals, size: list[float], load: list[float], limit: flo
         return earned, node if earned else None  # a node that keeps nothing stays free for another interval
 
     @cache
-    def solve(problem: Problem) -> Solution:
+    def solve(problem: SubProblem) -> Solution:
         alpha, beta, gamma, delta, count = problem
         if count == 1:
             return one_interval(alpha, beta, gamma, delta)
@@ -68,7 +68,7 @@ def _solver(current: Intervals, size: list[float], load: list[float], limit: flo
     return solve
 
 
-def _intervals(solve: Callable[[Problem], Solution], problem: Problem) -> list[tuple[int, int | None]]:
+def _intervals(solve: Callable[[SubProblem], Solution], problem: SubProblem) -> list[tuple[int, int | None]]:
     """The intervals of a solution, in order: where each ends, and which node keeps state there."""
     alpha, beta, gamma, delta, count = problem
     choice = solve(problem)[1]

@@ -7,19 +7,19 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.errors import BadRequest
 from planners.intervals import ssm_kernel
+from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
-from planners.model import Array, Assignment, Intervals, Limits, Plan, Tasks, members, prefix
+from planners.model import Amounts, Intervals, Plan, prefix
 
 
 def ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> Plan:
     """The plan of least cost to `nodes` intervals whose loads are at most (1 + tau) times the mean.
 
-    With more nodes than there are, the new ones get the smallest free numbers; with fewer, those leave whose going is
-    cheapest. Of the cheapest plans, one that moves the fewest tasks (if sizes are whole numbers). Nodes that idle have
-    empty intervals at the end. `Infeasible` if no cut is balanced. Costs O(n' * m * (1 + n / n')) steps and O(m * n')
-    space for balanced intervals: see `ssm_kernel`.
+    With more nodes than there are, the new ones get the smallest free numbers; with fewer, the nodes leave that cost
+    least to empty. Of the cheapest plans, it is one that moves the fewest tasks (if sizes are whole numbers). Nodes
+    that idle have empty intervals at the end. `Infeasible` if no cut is balanced. Costs O(n' * m * (1 + n / n')) steps
+    and O(m * n') space for balanced intervals: see `ssm_kernel`.
 
     >>> plan = ssm(Intervals([0, 3, 6]), nodes=3, sizes=[1, 5, 1, 1, 2, 2], loads=[1] * 6, tau=0)
     >>> plan.cost, plan.assignment, plan.moves
@@ -38,18 +38,7 @@ def ssm(current: Intervals, *, nodes: int, sizes: ArrayLike, loads: ArrayLike, t
     return Plan.between("ssm", current, assign(current, cuts.tolist(), owners), tasks, limits.tau)
 
 
-def request(current: Assignment, nodes: int, sizes: ArrayLike, loads: ArrayLike, tau: float) -> tuple[Tasks, Limits]:
-    """What every interval planner is asked, checked."""
-    if not isinstance(current, Intervals):
-        current.intervals()  # if tasks are scattered, this says whose, and what to do
-        raise BadRequest("an interval planner starts from Intervals; a BinMap of consecutive tasks has .intervals()")
-    tasks = Tasks(sizes, loads)
-    if len(tasks) != current.tasks:
-        raise BadRequest(f"the current assignment has {current.tasks} tasks, and there are {len(tasks)} sizes")
-    return tasks, Limits(nodes, tau)
-
-
-def weights(sizes: Array) -> NDArray[np.float64]:
+def weights(sizes: Amounts) -> NDArray[np.float64]:
     """What to keep as much as possible of: sizes, and among equal sizes the number of tasks.
 
     Whole numbers leave room for that below the last digit, if they are not too large: a task of size s weighs
@@ -59,12 +48,3 @@ def weights(sizes: Array) -> NDArray[np.float64]:
     amounts = sizes.astype(np.float64)
     whole = bool((amounts == np.floor(amounts)).all())
     return amounts * scale + 1 if whole and amounts.sum() * scale + scale < 2**53 else amounts
-
-
-def assign(current: Intervals, cuts: list[int], owners: list[int | None]) -> Intervals:
-    """Gives every interval without an owner a node that has none: one that is there, then a new one."""
-    busy = [i for i in range(len(owners)) if cuts[i] < cuts[i + 1]]
-    stay = [owner for i in busy if (owner := owners[i]) is not None]
-    spare = list(members(current, len(owners), stay)[len(stay) :])
-    chosen = [spare.pop(0) if (owner := owners[i]) is None else owner for i in busy]
-    return Intervals([0, *(cuts[i + 1] for i in busy), *[cuts[-1]] * len(spare)], chosen + spare)

@@ -1,9 +1,10 @@
 """A traffic matrix as a sequence of phases in which no critical link idles. Pure.
 
-Rows send and columns receive, each at most at its speed. The least time is that of the busiest link. It is reached by
-phases of constant rates, each of which uses every link at its full speed, for padding included, that is not critical
-(Birkhoff's theorem; with equal speeds a phase is a matching, and the phases an edge colouring of the traffic, as in the
-technique that section 3.2 (5.1) refers to). With speeds that differ, a fast link serves several slow ones at once.
+Rows send and columns receive, each at most at its speed. No schedule takes less time than the busiest link needs.
+Phases of constant rates reach that time: each phase uses every link at its full speed, and a link that is not critical
+carries padding besides (Birkhoff's theorem). With equal speeds a phase is a matching, and the phases are an edge
+colouring of the traffic, as in the technique that section 3.2 (5.1) refers to. With speeds that differ, a fast link
+serves several slow ones at once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def least_time(traffic: Matrix, up: Matrix, down: Matrix) -> float:
 
 
 def phases(traffic: Matrix, up: Matrix, down: Matrix) -> Iterator[Phase]:
-    """Phases that carry all traffic in the least time; at most some for each pair that has traffic, mostly far fewer.
+    """Phases that carry all traffic in the least time: O(pairs with traffic) of them, mostly far fewer.
 
     >>> for phase in phases(np.array([[0, 2.0, 1], [1, 0, 0], [0, 0, 0]]), np.ones(3), np.ones(3)):
     ...     print(phase.duration, np.argwhere(phase.rates).tolist())

@@ -1,10 +1,10 @@
 """The closed loop: statistics of an interval in, a decision out; and the thin driver between it and a controller.
 
-The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running, and
-plans for `hysteresis` less than that: a plan that only just met it would cost as much as it allows, and the next small
-change would be one too many. The greatest load must fall by `gain` of the mean at least; and for `cool_down` intervals
-after it has acted nothing is done. Intervals that began before a migration was complete are not looked at. Every
-decision says why.
+The loop does not flap. It acts when a load has been above the planner's tolerance for `patience` intervals running. It
+then asks for a tighter balance, by the share `hysteresis` of the tolerance: a plan that only just met the tolerance
+would be upset by the next small change. A migration must lower the greatest load by at least `gain` of the mean. For
+`cool_down` intervals after a migration the loop does nothing. It ignores intervals that began before a migration was
+complete. Every decision says why.
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from megaphone.keys.keyspace import as_list, as_objects
 from planners.errors import NothingBalanced
-from planners.loop.observation import Floats, ForTheLoop, Observation, Proposal, by_keys, combine, spread
-
-if TYPE_CHECKING:
-    from megaphone import Controller
-    from megaphone.load.statistics import Load
-    from megaphone.migration.strategies import Strategy
+from planners.loop.observation import Floats, Observation, Proposal, combine, spread
+from planners.loop.planning import LoopPlanner, by_keys
+from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
 
 log = logging.getLogger("planners.loop")
-SILENCE = 3  # intervals; a worker that is silent while another reports so often more has nothing to report
-Reports: TypeAlias = "Mapping[int, Load]"  # by worker
+SILENCE = 3  # intervals: a worker that stays silent while another reports for so long has nothing to report
+Reports: TypeAlias = Mapping[int, LoadReport]  # by worker
+Strategy = TypeVar("Strategy")  # the controller's own: the loop only passes it on
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class Decision:
 class Loop:
     """Decides, interval by interval. Pure: its memory is how long something has been wrong, and when it last acted."""
 
-    planner: ForTheLoop = field(default_factory=by_keys)
+    planner: LoopPlanner = field(default_factory=by_keys)
     hysteresis: float = 0.75  # of the planner's tolerance: above 0.08 is wrong, and then 0.02 is aimed at
     patience: int = 2
     gain: float = 0.02  # of the mean load
@@ -114,19 +111,20 @@ class Loop:
         return Decision(self._interval, reason, spread(loads, across))
 
 
-class Driver:
+class Driver(Generic[Strategy]):
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
-    An interval is over when every worker that has something has reported; the first one when every worker with a bin
-    has, or some worker has twice (the others have nothing). A worker to which nothing comes any more is not waited for.
-    Reports of what came before the last migration was complete are passed over. Intervals with fewer than `least`
-    records are put together, until they have as many: what a few hundred records say of bins and keys is mostly chance.
-    `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves nothing.
+    An interval is over when every worker that holds state has reported. The first interval is over when every worker
+    with a bin has reported, or some worker has reported twice (then the others have nothing to report). The driver does
+    not wait for a worker that receives nothing any more. It ignores reports of what came before the last migration was
+    complete. It gathers intervals until they have `least` records together: what a few hundred records say of bins and
+    keys is mostly chance. `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves
+    nothing.
     """
 
     def __init__(
         self,
-        controller: Controller,
+        controller: Steerable[Strategy],
         loop: Loop | None = None,
         *,
         strategy: Strategy | None = None,
@@ -188,7 +186,7 @@ class Driver:
         owners = set(places[statistics.bytes > 0].tolist()) | set(self._controller.pinned.values())
         fresh = {worker: load for worker, load in statistics.heavy.items() if self._is_fresh(load)}
         if all(load.interval == 0 for load in fresh.values()):
-            owners |= set(places.tolist())  # nobody's second report: who has not told his first may have most of it
+            owners |= set(places.tolist())  # a worker that has not sent its first report may have most of the load
         news = {worker: load for worker, load in fresh.items() if load.interval > self._heard.get(worker, -1)}
         if not owners or not (owners <= news.keys() or self._others_have_nothing(news)):
             return None
@@ -196,14 +194,17 @@ class Driver:
         self._first.clear()
         return news
 
-    def _is_fresh(self, load: Load) -> bool:
-        """Whether everything in a report came when things were where they are now."""
+    def _is_fresh(self, load: LoadReport) -> bool:
+        """Whether all records of a report came after the last migration was complete."""
         settled = self._controller.settled
         return settled is None or load.until is None or load.until - load.span + 1 >= settled
 
     def _others_have_nothing(self, news: Reports) -> bool:
-        """Whether workers that do not report have nothing to report: one has, for several intervals, and everything up
-        to then is done everywhere. (One that is only slow has not done it.)"""
+        """Whether the workers that do not report have nothing to report.
+
+        That is so if another worker has reported for several intervals, and everything up to the end of its last one is
+        done on all workers. (If a silent worker were only slow, not everything would be done.)
+        """
         for worker, load in news.items():
             several = load.interval - self._first.setdefault(worker, load.interval) >= SILENCE
             if several and load.until is not None and self._controller.passed(load.until):
@@ -211,9 +212,12 @@ class Driver:
         return False
 
 
-def observe(controller: Controller, cost: str = "records", reports: Reports | None = None) -> Observation:
-    """What these reports of a controller's statistics (the last ones) say, by unit of the dataflow's time: workers'
-    intervals are not equally long. Who has not reported has no load."""
+def observe(controller: Steerable[Strategy], cost: str = "records", reports: Reports | None = None) -> Observation:
+    """What these reports (unless given, the last ones of a controller's statistics) say.
+
+    Loads are per unit of the dataflow's time, because workers' intervals are not equally long. A worker that has not
+    reported has no load.
+    """
     known = controller.statistics
     told = known.heavy if reports is None else reports
     places = np.array(controller.configuration, np.int64)
@@ -221,8 +225,8 @@ def observe(controller: Controller, cost: str = "records", reports: Reports | No
     per_span = np.zeros(controller.peers)
     for worker, load in told.items():
         per_span[worker] = 1.0 / (load.span or load.seconds or 1.0)
-    amounts: Any = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
-    found: list[tuple[Any, int, float]] = []
+    amounts = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
+    found: list[tuple[Key, int, float]] = []
     for worker, load in told.items() if controller.pins_keys else ():
         scale = (load.per_record if cost == "nanoseconds" else 1.0) * per_span[worker]
         counts = zip(as_list(load.keys), load.key_records.tolist(), strict=True)

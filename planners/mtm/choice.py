@@ -1,6 +1,6 @@
 """MTM-aware migration: the choice that is cheap now and leaves cheap migrations to come (section 4.2; 5.2).
 
-The migrations to come are an average over the migration transition matrix, computed beforehand: see `projected` for
+The migrations to come are an average over the migration transition matrix, computed beforehand: see `projection` for
 how, and `planners.spark` for doing it on a cluster. The choice is a scan of the table for the node count asked for.
 """
 
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest, NotInTables
+from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
-from planners.intervals.ssm import assign, request
+from planners.intervals.matching import first_best, match
 from planners.model import Intervals, Limits, Plan, Tasks
-from planners.mtm.matching import first_best, match
 from planners.mtm.tables import Tables
 
 __all__ = ["Choice", "Tables", "mtm_aware", "mtm_choice"]

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +14,21 @@ from numpy.typing import NDArray
 from planners import decoding
 from planners.errors import BadRequest
 from planners.intervals.feasibility import check_feasible
+from planners.intervals.partitionings import MOST_TASKS, Partitionings, check_count
 from planners.model import Limits, Tasks, real
 from planners.mtm.grids import Grid, coarse
-from planners.mtm.partitionings import MOST_TASKS, Partitionings, check_count
 from planners.mtm.transitions import Transitions
 
 
 @dataclass(frozen=True)
-class Problem:
+class MTMProblem:
     """`gamma` discounts what a later migration costs; it is below one, or the costs of all time to come would not end.
 
-    >>> problem = Problem(Tasks([1, 1, 1, 1], [1, 1, 1, 1]), Transitions([1, 2], [[0, 1], [1, 0]]), tau=0.5, gamma=0.8)
+    >>> to_and_fro = Transitions([1, 2], [[0, 1], [1, 0]])
+    >>> problem = MTMProblem(Tasks([1, 1, 1, 1], [1, 1, 1, 1]), to_and_fro, tau=0.5, gamma=0.8)
     >>> [problem.partitionings(n).count for n in problem.transitions.counts]
     [1, 3]
-    >>> Problem.of(problem.parameters()) == problem
+    >>> MTMProblem.of(problem.parameters()) == problem
     True
     """
 
@@ -43,8 +43,8 @@ class Problem:
             raise BadRequest(f"gamma is zero or more and below one, not {self.gamma!r}")
         if len(self.tasks) > MOST_TASKS:
             raise BadRequest(f"{len(self.tasks):,} tasks are more than the {MOST_TASKS:,} that fit: merge bins first")
-        Limits(1, self.tau)  # is tau one?
-        _ = self.cells  # does the grid fit?
+        Limits(1, self.tau)  # refuses what is no tau
+        _ = self.cells  # refuses a grid that does not fit
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ class Problem:
                 return f" (a grid of {cells} cells has {sum(counts):,})"
         return ""
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """All of it, as JSON can say it."""
         return {
             "sizes": self.tasks.sizes.tolist(),
@@ -94,7 +94,7 @@ class Problem:
         }
 
     @classmethod
-    def of(cls, parameters: Mapping[str, object]) -> Problem:
+    def of(cls, parameters: Mapping[str, object]) -> MTMProblem:
         """The problem of these parameters; BadRequest says what is wrong with them."""
         return cls(
             Tasks(decoding.numbers(parameters, "sizes"), decoding.numbers(parameters, "loads")),

@@ -1,8 +1,8 @@
 """The Parquet files of a table of projected costs: how they are written, known to be whole, and read.
 
-Beside the files stands what their ends (Parquet's footers) look like: `Seal`. A footer that is as it was says where
-everything is, how many rows there are and the least cost of each row group, without a row being read; and each page has
-a checksum of its own, which is verified when the page is read. What was read is checked for sense besides.
+A `Seal`, which is kept beside the files, has the length of a file and the digest of its footer. A footer with the right
+digest says where everything is, how many rows there are and the least cost of each row group, and no row need be read.
+Each page has a checksum of its own, which is verified when the page is read. Rows are checked for sense besides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planners import decoding
 from planners.errors import BadRequest
-from planners.mtm.partitionings import Cuts
+from planners.intervals.partitionings import Cuts
 
 ADVICE = "the tables are damaged: copy or make them anew"
 MAGIC = b"PAR1"
@@ -76,7 +76,7 @@ def arrow(cuts: Cuts, costs: NDArray[np.float64]) -> pa.Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RowGroup:
     """Some rows of a file, which are read when asked for."""
 
     path: Path
@@ -107,7 +107,7 @@ class Group:
         return bool(ends and (cuts[:, 1:] >= cuts[:, :-1]).all())
 
 
-def groups(path: Path, sealed: Seal, nodes: int, tasks: int) -> Iterator[Group]:
+def groups(path: Path, sealed: Seal, nodes: int, tasks: int) -> Iterator[RowGroup]:
     """The row groups of a file, which must be as it was sealed. O(footer)."""
     with decoding.parquet(path, ADVICE), decoding.naming(path, ADVICE):
         if seal_of(path) != sealed:
@@ -120,10 +120,11 @@ def groups(path: Path, sealed: Seal, nodes: int, tasks: int) -> Iterator[Group]:
     for number in range(file.num_row_groups):
         group = metadata.row_group(number)
         statistics = group.column(leaf).statistics
-        least = float(statistics.min) if statistics is not None and statistics.has_min_max else 0.0
+        known = statistics is not None and statistics.has_min_max
+        least = float(statistics.min) if known else 0.0  # no cost is below 0
         if not np.isfinite(least):
             raise BadRequest(f"{path} has rows that cannot be: {ADVICE}")
-        yield Group(path, file, number, group.num_rows, least, nodes, tasks)  # without statistics: no cost is below 0
+        yield RowGroup(path, file, number, group.num_rows, least, nodes, tasks)
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:

@@ -3,8 +3,8 @@
 A folder: `parameters.json` (what was asked, how exact the answer is, and how to tell that all of it is whole) and
 `costs/nodes=N/*.parquet` with a row for each balanced partitioning for N nodes: `cuts` (n + 1 of them, idle nodes at
 the end) and `cost`. Each file is in the order of costs, in small row groups. Files are memory-mapped, and a row group
-is read when a search comes to it; the cheap ones come first, so that most are never touched. What is damaged is a
-BadRequest, when it is opened or when it is read.
+is read when a search comes to it; the cheap ones come first, so that most are never touched. Damage is a BadRequest,
+when a table is opened or when it is read.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planners import decoding
 from planners.errors import BadRequest
+from planners.intervals.partitionings import Cuts
 from planners.mtm import table_files
-from planners.mtm.partitionings import Cuts
-from planners.mtm.problem import Problem
-from planners.mtm.projected import Projected
-from planners.mtm.table_files import ADVICE, Seal, arrow
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import Projected
+from planners.mtm.table_files import ADVICE, RowGroup, Seal, arrow
 
 FORMAT = 2
 ROW_GROUP = 16_384
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CostRows:
     """Some partitionings of a table, in the order of their costs; they are read when asked for."""
 
     least: float
@@ -42,7 +42,7 @@ class Rows:
 class Tables:
     """Projected costs of every balanced partitioning, with the problem that they were computed for."""
 
-    def __init__(self, problem: Problem, error: float, rows: dict[int, list[Rows]]) -> None:
+    def __init__(self, problem: MTMProblem, error: float, rows: dict[int, list[CostRows]]) -> None:
         self.problem = problem
         self.error = error
         self._rows = {nodes: sorted(some, key=lambda each: each.least) for nodes, some in rows.items()}
@@ -59,7 +59,7 @@ class Tables:
         folder = Path(folder)
         parameters = read_parameters(folder)
         with decoding.naming(folder / "parameters.json", ADVICE):
-            problem = Problem.of(decoding.mapping(parameters, "problem"))
+            problem = MTMProblem.of(decoding.mapping(parameters, "problem"))
             error = float(decoding.number(parameters, "error"))
             counts = decoding.mapping(parameters, "partitionings")
             promised = {nodes: decoding.whole(counts, str(nodes)) for nodes in problem.counts}
@@ -67,7 +67,7 @@ class Tables:
         rows = {nodes: _rows(folder, nodes, seals, problem, promised[nodes]) for nodes in problem.counts}
         return cls(problem, error, rows)
 
-    def rows(self, nodes: int) -> list[Rows]:
+    def rows(self, nodes: int) -> list[CostRows]:
         """The partitionings for so many nodes, in groups, by the least cost in each."""
         if nodes not in self._rows:
             raise BadRequest(
@@ -101,7 +101,7 @@ def write(folder: str | Path, projected: Projected) -> None:
     (folder / "parameters.json").write_text(json.dumps(parameters))
 
 
-def parameters_of(problem: Problem, error: float, iterations: int, seals: Mapping[str, Seal]) -> dict[str, Any]:
+def parameters_of(problem: MTMProblem, error: float, iterations: int, seals: Mapping[str, Seal]) -> dict[str, object]:
     """What stands beside a table, whose files have these seals (by name, under `costs`)."""
     grid = problem.grid
     grid_error = 0.0 if grid is None else grid.cost_error(problem.tasks, max(problem.counts), problem.gamma)
@@ -118,7 +118,7 @@ def parameters_of(problem: Problem, error: float, iterations: int, seals: Mappin
 
 
 def checksum(parameters: Mapping[str, object]) -> str:
-    """Of all the others, whatever their order and the spaces between them."""
+    """The digest of all other parameters; their order and the spaces between them do not matter."""
     others = {name: value for name, value in parameters.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
@@ -145,11 +145,11 @@ def _seals(parameters: Mapping[str, object]) -> dict[str, Seal]:
     return {name: Seal.of_json(decoding.mapping(files, name)) for name in files}
 
 
-def _in_memory(projected: Projected, nodes: int) -> Rows:
+def _in_memory(projected: Projected, nodes: int) -> CostRows:
     cuts = projected.problem.in_tasks(projected.problem.partitionings(nodes).cuts())
     costs = np.asarray(projected.costs[nodes])
     rows = _in_order(cuts, costs)
-    return Rows(float(rows[1][0]), lambda: rows)
+    return CostRows(float(rows[1][0]), lambda: rows)
 
 
 def _in_order(cuts: Cuts, costs: NDArray[np.float64]) -> tuple[Cuts, NDArray[np.float64]]:
@@ -160,7 +160,7 @@ def _in_order(cuts: Cuts, costs: NDArray[np.float64]) -> tuple[Cuts, NDArray[np.
     return np.ascontiguousarray(cuts[order]), costs[order]
 
 
-def _rows(folder: Path, nodes: int, seals: Mapping[str, Seal], problem: Problem, promised: int) -> list[Rows]:
+def _rows(folder: Path, nodes: int, seals: Mapping[str, Seal], problem: MTMProblem, promised: int) -> list[CostRows]:
     """The row groups for a node count: of all files that were written, and no other."""
     place = f"nodes={nodes}"
     expected = {name for name in seals if name.rpartition("/")[0] == place}
@@ -176,7 +176,11 @@ def _rows(folder: Path, nodes: int, seals: Mapping[str, Seal], problem: Problem,
     ]
     if sum(group.rows for group in groups) != promised or not promised:
         raise BadRequest(f"{folder} has other than {promised:,} partitionings for {nodes} nodes: {ADVICE}")
-    return [Rows(group.least, lambda group=group: _in_order(*group.read())) for group in groups]  # type: ignore[misc]
+    return [CostRows(group.least, partial(_read_in_order, group)) for group in groups]
+
+
+def _read_in_order(group: RowGroup) -> tuple[Cuts, NDArray[np.float64]]:
+    return _in_order(*group.read())
 
 
 def _few(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@
 | `mixed_bf` | what moves least, of all possible numbers | the largest γ |
 
 All of them plan on keys, or with `r` on the compact form (section IV), discretised with R = 2^r; `means=False` for the
-paper's representatives (see `compact`).
+paper's representatives (see `vectors`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from numpy.typing import ArrayLike
 
-from planners.rebalance.plan import Plan
-from planners.rebalance.problem import Problem, problem
-from planners.rebalance.workflow import Outcome, Workflow, by_cost, by_gamma, workflow
+from planners.rebalance.plan import RebalancePlan
+from planners.rebalance.problem import RebalanceProblem, problem
+from planners.rebalance.workflow import Attempt, Workflow, by_cost, by_gamma, workflow
 
 
 def llfd(
@@ -35,7 +35,7 @@ def llfd(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
-) -> Plan:
+) -> RebalancePlan:
     """Least-Load Fit Decreasing on the assignment as it is (algorithm 1). The table's size is judged, not heeded.
 
     The toy example of Figure 4, left: four entries, where `min_table` needs two.
@@ -61,7 +61,7 @@ def min_table(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
-) -> Plan:
+) -> RebalancePlan:
     """Few table entries, whatever moves (algorithm 2). The table's size is judged, not heeded."""
     _, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     return work.plan(work.attempt(by_cost, work.entries))
@@ -80,7 +80,7 @@ def min_mig(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
-) -> Plan:
+) -> RebalancePlan:
     """Little state moved, however large the table grows (algorithm 3). The table's size is judged, not heeded."""
     _, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     return work.plan(work.attempt(by_gamma(beta)))
@@ -99,11 +99,11 @@ def mixed(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
-) -> Plan:
+) -> RebalancePlan:
     """Little state moved within a table of that size (algorithm 4): MinMig, until the table is too large.
 
-    Each trial moves back as many entries more as the last one was over, those with the least state first; once that is
-    the whole table, it is MinTable.
+    Each trial moves more entries back, those with the least state first: as many more as the table of the last trial
+    was too large by. Once that is the whole table, it is MinTable.
     """
     given, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     trials = 0
@@ -125,14 +125,14 @@ def _begin(
     window: int | None,
     r: int | None,
     means: bool,
-) -> tuple[Problem, Workflow]:
+) -> tuple[RebalanceProblem, Workflow]:
     given = problem(
         cost, state, home=home, current=current, instances=instances, theta=theta, table=table, window=window
     )
     return given, workflow(given, r, means)
 
 
-def _ever_cleaner(work: Workflow, beta: float, table: int | None) -> Iterator[Outcome]:
+def _ever_cleaner(work: Workflow, beta: float, table: int | None) -> Iterator[Attempt]:
     back = 0
     while back < work.entries or back == 0:
         outcome = work.attempt(by_gamma(beta), back)
@@ -154,7 +154,7 @@ def mixed_bf(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
-) -> Plan:
+) -> RebalancePlan:
     """The brute force of section III-C: Mixed with every number of entries moved back; the cheapest that is in bounds.
 
     If none is, the one that is least above the limit of loads, then with the fewest entries, then the cheapest. Costs

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints
 
 TABLED = 4096  # multiples of R whose values are counted in a table; what is above is sorted

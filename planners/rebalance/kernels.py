@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -38,7 +38,7 @@ class Order(NamedTuple):
     cost: Floats  # of the records as they stand in their order: to skip the dear ones without looking each up
 
 
-class Records(NamedTuple):
+class KeyRecords(NamedTuple):
     """What is known of each record: its cost and state are those of one unit."""
 
     cost: Floats
@@ -157,7 +157,7 @@ def _radix_sort(segment: Ints, value: Floats) -> None:
 
 @compiled
 def solve(
-    records: Records, psi: Order, cost: Order, back_psi: Order, back_cost: Order, load: Floats, limit: float
+    records: KeyRecords, psi: Order, cost: Order, back_psi: Order, back_cost: Order, load: Floats, limit: float
 ) -> Moved:
     """Phases II and III. `load` is after phase I, and becomes that of the result; `back_*` is what phase I moved."""
     trial = _begin(records, back_psi.records, load)
@@ -188,7 +188,7 @@ def solve(
 
 
 @compiled
-def _begin(records: Records, back: Ints, load: Floats) -> Trial:
+def _begin(records: KeyRecords, back: Ints, load: Floats) -> Trial:
     instances = load.size
     leaves = 1
     while leaves < instances:
@@ -210,7 +210,7 @@ def _begin(records: Records, back: Ints, load: Floats) -> Trial:
 
 
 @compiled
-def _disassociate(records: Records, psi: Order, back_psi: Order, trial: Trial, limit: float) -> int:
+def _disassociate(records: KeyRecords, psi: Order, back_psi: Order, trial: Trial, limit: float) -> int:
     """Phase II: from each overloaded instance, in the order of ψ, as many units as it takes. Returns the size of C."""
     size = 0
     for d in range(trial.load.size):
@@ -271,7 +271,7 @@ def _before(value: Floats, a: int, b: int) -> bool:
 
 
 @compiled
-def _take(records: Records, trial: Trial, d: int, record: int, excess: float, size: int) -> int:
+def _take(records: KeyRecords, trial: Trial, d: int, record: int, excess: float, size: int) -> int:
     """Moves units of a record from d to C, until the excess is gone or there are no more. Returns the size of C."""
     cost = records.cost[record]
     units = min(float(trial.left[record]), max(1.0, math.ceil(excess / cost)))
@@ -287,7 +287,7 @@ def _take(records: Records, trial: Trial, d: int, record: int, excess: float, si
 
 @compiled
 def _exchange(
-    records: Records,
+    records: KeyRecords,
     psi: Order,
     cost: Order,
     back_psi: Order,
@@ -310,7 +310,7 @@ def _exchange(
 
 @compiled
 def _can_make_room(
-    records: Records, cost: Order, back_cost: Order, trial: Trial, limit: float, need: float, d: int
+    records: KeyRecords, cost: Order, back_cost: Order, trial: Trial, limit: float, need: float, d: int
 ) -> bool:
     """Whether an exchangeable set exists at d: all that is strictly cheaper, if it left, would leave enough room."""
     if trial.load[d] + need - trial.cheap[d] > limit:
@@ -348,7 +348,7 @@ def _pass_dear(
 
 @compiled
 def _make_room(
-    records: Records,
+    records: KeyRecords,
     psi: Order,
     back_psi: Order,
     trial: Trial,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints
 
-Array = NDArray[Any]
+Values = NDArray[Any]  # a user's keys, or results
 
 
-class Router:
+class PartialKeyGrouping:
     """Routes batches of records, remembering the load that it gave each instance. A record costs some nanoseconds."""
 
     def __init__(self, instances: int, choices: int = 2, seed: int = 0) -> None:
@@ -45,7 +45,7 @@ class Router:
         return _route(array.astype(np.uint64), amounts, self.loads, self.choices, self._seed)
 
 
-def pkg(instances: int, *, choices: int = 2, seed: int = 0) -> Router:
+def pkg(instances: int, *, choices: int = 2, seed: int = 0) -> PartialKeyGrouping:
     """Partial key grouping over so many instances.
 
     >>> router = pkg(4)
@@ -53,10 +53,10 @@ def pkg(instances: int, *, choices: int = 2, seed: int = 0) -> Router:
     >>> sorted(np.bincount(instances, minlength=4).tolist())
     [0, 0, 500, 500]
     """
-    return Router(instances, choices, seed)
+    return PartialKeyGrouping(instances, choices, seed)
 
 
-def merge(keys: ArrayLike, partials: ArrayLike, combine: np.ufunc = np.add) -> tuple[Array, Array]:
+def merge(keys: ArrayLike, partials: ArrayLike, combine: np.ufunc = np.add) -> tuple[Values, Values]:
     """The merge step: partial results of all instances, as they come, into one for each key (ascending).
 
     >>> merge([5, 9, 5], [10, 1, 7])

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints
-from planners.rebalance.problem import Problem
+from planners.rebalance.problem import RebalanceProblem
 
 Keys = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ class RoutingTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class MovedKeys:
     """The keys that change their instance, Δ(F, F')."""
 
     keys: Keys  # ascending
@@ -42,12 +42,12 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RebalancePlan:
     """A new assignment F', and what it achieves: all figures are those of the keys themselves, in compact form too."""
 
     assignment: Ints  # by key, its instance; for bins this is the map that a `megaphone` controller takes
     table: RoutingTable
-    moves: Moves
+    moves: MovedKeys
     moved: float  # M(w, F, F'): state that changes its instance
     moved_share: float  # of all state
     loads: Floats  # by instance
@@ -78,23 +78,23 @@ class Plan:
 
 
 def describe(
-    problem: Problem,
+    problem: RebalanceProblem,
     assignment: Ints,
     *,
     cleaned: int = 0,
     trials: int = 1,
     vectors: int | None = None,
     estimate: Floats | None = None,
-) -> Plan:
+) -> RebalancePlan:
     """The plan of an assignment: everything is measured here, on keys, whatever found it."""
     loads, moved, total_state, table_keys, move_keys = _measure(
         problem.cost, problem.state, problem.home, problem.current, assignment, problem.instances
     )
     mean = loads.sum() / problem.instances
-    return Plan(
+    return RebalancePlan(
         assignment=assignment,
         table=RoutingTable(table_keys, assignment[table_keys]),
-        moves=Moves(move_keys, problem.current[move_keys], assignment[move_keys]),
+        moves=MovedKeys(move_keys, problem.current[move_keys], assignment[move_keys]),
         moved=float(moved),
         moved_share=float(moved / total_state) if total_state else 0.0,
         loads=loads,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ ROUNDING = 1e-12  # loads are sums of floats: so much above the bound, relativel
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class RebalanceProblem:
     """Statistics of the last interval by key, the routing as it is, and the bounds (equation 3)."""
 
     cost: Floats  # c(k)
@@ -42,7 +41,7 @@ def problem(
     theta: float,
     table: int | None = None,
     window: int | None = None,
-) -> Problem:
+) -> RebalanceProblem:
     """Checks what a user gave; ValueError says what is wrong with it."""
     if instances < 1:
         raise ValueError(f"there must be at least one instance, not {instances}")
@@ -58,7 +57,7 @@ def problem(
     for name, array in (("state", states), ("home", homes), ("current", places)):
         if array.shape != costs.shape:
             raise ValueError(f"cost has {costs.size} keys and {name} {array.size}: each needs one number for each key")
-    return Problem(costs, states, homes, places, int(instances), float(theta), table)
+    return RebalanceProblem(costs, states, homes, places, int(instances), float(theta), table)
 
 
 def windowed(state: ArrayLike, window: int | None = None) -> Floats:
@@ -104,5 +103,5 @@ def _places(name: str, values: ArrayLike, instances: int) -> Ints:
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
-def _first(wrong: NDArray[Any]) -> str:
+def _first(wrong: NDArray[np.bool_]) -> str:
     return "key " + " of interval ".join(str(int(i)) for i in reversed(np.argwhere(wrong)[0]))

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.kernels import Floats, Ints
-from planners.rebalance.plan import Plan, describe
-from planners.rebalance.problem import Problem, problem
+from planners.rebalance.plan import RebalancePlan, describe
+from planners.rebalance.problem import RebalanceProblem, problem
 
 SIGMAS = (0.3, 0.1, 0.03, 0.01)
 
@@ -32,7 +32,7 @@ def readj(
     table: int | None = None,
     sigma: float | Sequence[float] = SIGMAS,
     window: int | None = None,
-) -> Plan:
+) -> RebalancePlan:
     """The best plan over the given sigmas, as the paper compares it: in bounds if possible, then the least moved.
 
     Each step costs O(H^2) for H keys that take part.
@@ -47,7 +47,7 @@ def readj(
     return min(plans, key=lambda plan: (not plan.balanced, not plan.fits, plan.moved if plan.met else plan.skewness))
 
 
-def _readjusted(given: Problem, sigma: float) -> Ints:
+def _readjusted(given: RebalanceProblem, sigma: float) -> Ints:
     assignment = given.current.copy()
     loads: Floats = np.bincount(assignment, weights=given.cost, minlength=given.instances).astype(np.float64)
     away = np.flatnonzero(assignment != given.home)

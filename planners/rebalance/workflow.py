@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from planners.rebalance.compact import Compact
-from planners.rebalance.compiled import compiled
-from planners.rebalance.kernels import Floats, Ints, Moved, Order, Records, order_of, resorted, solve, sort_all
-from planners.rebalance.plan import Plan, describe
-from planners.rebalance.problem import Problem
+from planners.rebalance.compiling import compiled
+from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved, Order, order_of, resorted, solve, sort_all
+from planners.rebalance.plan import RebalancePlan, describe
+from planners.rebalance.problem import RebalanceProblem
+from planners.rebalance.vectors import CompactForm
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def _gamma(cost: Floats, state: Floats, beta: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """One attempt, on records."""
+class Attempt:
+    """What one attempt at phases I to III came to, on records."""
 
     back: Ints  # records that phase I moved back
     moved: Moved
@@ -59,7 +59,7 @@ class Outcome:
     entries: int  # N_A'
     state_moved: float
 
-    def rank(self, given: Problem) -> tuple[float, int, float, int]:
+    def rank(self, given: RebalanceProblem) -> tuple[float, int, float, int]:
         """The less the better: excess load, excess entries, state moved, entries."""
         excess = max(0.0, float(self.load.max(initial=0.0)) - given.limit)
         too_many = 0 if given.table is None else max(0, self.entries - given.table)
@@ -70,7 +70,7 @@ class Form(Protocol):
     """Keys, or vectors: what to plan on, and how to get from a plan to keys."""
 
     @property
-    def records(self) -> Records: ...
+    def records(self) -> KeyRecords: ...
 
     def expand(self, back: Ints, moved: Moved) -> Ints:
         """The assignment by key."""
@@ -80,14 +80,14 @@ class Form(Protocol):
     def vectors(self) -> int | None: ...
 
 
-class Plain:
+class KeyForm:
     """Each key is a record."""
 
     vectors = None
 
-    def __init__(self, given: Problem) -> None:
+    def __init__(self, given: RebalanceProblem) -> None:
         ones = np.ones(given.cost.size, np.int32)
-        self.records = Records(given.cost, given.state, given.home, given.current, ones)
+        self.records = KeyRecords(given.cost, given.state, given.home, given.current, ones)
 
     def expand(self, back: Ints, moved: Moved) -> Ints:
         assignment = self.records.current.copy()
@@ -99,7 +99,7 @@ class Plain:
 class Workflow:
     """Attempts at one problem, in one form."""
 
-    def __init__(self, given: Problem, form: Form) -> None:
+    def __init__(self, given: RebalanceProblem, form: Form) -> None:
         self._given = given
         self._form = form
         self._records = records = form.records
@@ -115,7 +115,7 @@ class Workflow:
         """The numbers of keys that phase I can move back: records are moved as a whole."""
         return list(accumulate((int(count) for count in self._records.units[self._table]), initial=0))
 
-    def attempt(self, psi: Criterion, back: int = 0) -> Outcome:
+    def attempt(self, psi: Criterion, back: int = 0) -> Attempt:
         """Phases I to III: move back at least that many keys of the table, and rebalance."""
         records, given = self._records, self._given
         cleaned = self._first(back)
@@ -128,9 +128,9 @@ class Workflow:
         sort_all(back_psi, records.cost)
         moved = solve(records, order, self._cost, back_psi, back_cost, load, given.limit)
         entries, state_moved = _count(records, cleaned, moved.record, moved.place, self.entries)
-        return Outcome(cleaned, moved, load, int(records.units[cleaned].sum()), int(entries), float(state_moved))
+        return Attempt(cleaned, moved, load, int(records.units[cleaned].sum()), int(entries), float(state_moved))
 
-    def plan(self, outcome: Outcome, trials: int = 1) -> Plan:
+    def plan(self, outcome: Attempt, trials: int = 1) -> RebalancePlan:
         """The plan by keys, measured on keys."""
         assignment = self._form.expand(outcome.back, outcome.moved)
         estimate = None if self._form.vectors is None else outcome.load
@@ -162,13 +162,13 @@ class Workflow:
         return order_of(everything, records.current, self._given.instances, value)
 
 
-def workflow(given: Problem, r: int | None, means: bool = True) -> Workflow:
+def workflow(given: RebalanceProblem, r: int | None, means: bool = True) -> Workflow:
     """On keys, or with r on vectors."""
-    return Workflow(given, Plain(given) if r is None else Compact(given, r, means))
+    return Workflow(given, KeyForm(given) if r is None else CompactForm(given, r, means))
 
 
 @compiled
-def _loads(records: Records, instances: int) -> tuple[Floats, int]:
+def _loads(records: KeyRecords, instances: int) -> tuple[Floats, int]:
     """Load by instance, and keys that are not at home."""
     load = np.zeros(instances)
     entries = 0
@@ -180,7 +180,7 @@ def _loads(records: Records, instances: int) -> tuple[Floats, int]:
 
 
 @compiled
-def _move_back(records: Records, back: Ints, load: Floats) -> None:
+def _move_back(records: KeyRecords, back: Ints, load: Floats) -> None:
     """Phase I, on loads."""
     for i in back:
         cost = records.units[i] * records.cost[i]
@@ -189,7 +189,7 @@ def _move_back(records: Records, back: Ints, load: Floats) -> None:
 
 
 @compiled
-def _count(records: Records, back: Ints, moved: Ints, place: Ints, entries: int) -> tuple[int, float]:
+def _count(records: KeyRecords, back: Ints, moved: Ints, place: Ints, entries: int) -> tuple[int, float]:
     """Table entries and state moved after an attempt, from what it changed."""
     state_moved = 0.0
     is_back = np.zeros(records.cost.size, np.uint8)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planners.errors import BadRequest, PlannerError
 from planners.model import Tasks
 from planners.mtm.grids import coarse
-from planners.mtm.problem import Problem
+from planners.mtm.problem import MTMProblem
 from planners.mtm.transitions import Transitions
 from planners.spark import enumeration, history, iteration, logs, output, session
 from planners.spark.folder import Folder
@@ -91,14 +91,14 @@ class Stage:
         self.transitions()
         self.tables()
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> MTMProblem:
         options = self.options
         if options.tau is None:
             raise BadRequest("--tau is needed: how far above the mean the load of a node may be")
         table = self.folder.read("tasks", columns=("task", "size", "load"), made_by="planners.spark workload")
         found = _tasks_of(table)
         grid = None if options.grid is None else coarse(found, options.grid)
-        return Problem(found, self._matrix(), options.tau, options.gamma, grid)
+        return MTMProblem(found, self._matrix(), options.tau, options.gamma, grid)
 
     def _matrix(self) -> Transitions:
         columns, made_by = ("now", "then", "probability"), "planners.spark transitions"
@@ -168,7 +168,7 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.stage not in ("workload", "transitions"):
         if options.tau is None:
             raise BadRequest("--tau is needed: how far above the mean the load of a node may be")
-        Problem(Tasks([1], [1]), Transitions([1], [[1.0]]), options.tau, options.gamma)
+        MTMProblem(Tasks([1], [1]), Transitions([1], [[1.0]]), options.tau, options.gamma)
         if not 0 < options.tolerance < 1:
             raise BadRequest(f"--tolerance is a share of all state, between 0 and 1, not {options.tolerance}")
 

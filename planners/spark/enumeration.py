@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from planners.mtm.problem import Problem
+from planners.mtm.problem import MTMProblem
 from planners.mtm.table_files import arrow
 from planners.spark.session import quietly
 
@@ -19,7 +19,7 @@ CHUNK = 65_536  # rows that an executor makes at a time
 Batches = Iterator[pa.RecordBatch]
 
 
-def partitionings(spark: SparkSession, problem: Problem, limit: int) -> DataFrame:
+def partitionings(spark: SparkSession, problem: MTMProblem, limit: int) -> DataFrame:
     """A row for each: nodes, rank, cuts. `TooMany`, before any is made, if there are more than the limit."""
     problem.check(limit)
     rows = [(nodes, start, stop) for nodes, start, stop in ranges(problem, CHUNK)]
@@ -28,7 +28,7 @@ def partitionings(spark: SparkSession, problem: Problem, limit: int) -> DataFram
         return spread.mapInArrow(_bound(_enumerate, problem), SCHEMA)
 
 
-def ranges(problem: Problem, chunk: int) -> list[tuple[int, int, int]]:
+def ranges(problem: MTMProblem, chunk: int) -> list[tuple[int, int, int]]:
     """All ranks, in ranges of at most so many: (nodes, start, stop)."""
     return [
         (nodes, start, min(start + chunk, count))
@@ -38,11 +38,11 @@ def ranges(problem: Problem, chunk: int) -> list[tuple[int, int, int]]:
     ]
 
 
-def _bound(function: Callable[..., Batches], problem: Problem) -> Callable[[Batches], Batches]:
+def _bound(function: Callable[[MTMProblem, Batches], Batches], problem: MTMProblem) -> Callable[[Batches], Batches]:
     return partial(function, problem)
 
 
-def _enumerate(problem: Problem, batches: Batches) -> Batches:
+def _enumerate(problem: MTMProblem, batches: Batches) -> Batches:
     for batch in batches:
         for row in batch.to_pylist():
             cuts = problem.partitionings(row["nodes"]).cuts(row["start"], row["stop"])

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from planners.errors import BadRequest
 from planners.mtm.table_files import END, Seal, footer_start, seal
+
+
+class HadoopPath(Protocol):
+    """An address, in Java. This and what follows are typed as far as they are used here: py4j has no types."""
+
+    def getFileSystem(self, configuration: object) -> HadoopFiles: ...
+    def getName(self) -> str: ...
+
+
+class FileStatus(Protocol):
+    """What a Hadoop file system knows of a file without opening it."""
+
+    def getPath(self) -> HadoopPath: ...
+    def getLen(self) -> int: ...
+
+
+class HadoopStream(Protocol):
+    """A file that is open."""
+
+    def seek(self, start: int) -> None: ...
+    def write(self, data: bytearray) -> None: ...
+    def close(self) -> None: ...
+
+
+class HadoopFiles(Protocol):
+    """A Hadoop file system."""
+
+    def exists(self, path: HadoopPath) -> bool: ...
+    def listStatus(self, path: HadoopPath) -> Iterable[FileStatus]: ...
+    def getFileStatus(self, path: HadoopPath) -> FileStatus: ...
+    def delete(self, path: HadoopPath, recursive: bool) -> bool: ...
+    def rename(self, path: HadoopPath, to: HadoopPath) -> bool: ...
+    def open(self, path: HadoopPath) -> HadoopStream: ...
+    def create(self, path: HadoopPath, overwrite: bool) -> HadoopStream: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +87,7 @@ class Folder:
         system.delete(path, True)
 
     def write_text(self, text: str, *names: str) -> None:
-        """Through a name that nobody reads, so that a file is there whole or not at all."""
+        """Writes under a name that nobody reads, and renames: a file is there whole or not at all."""
         path, system = self._reach(*names)
         partial, _ = self._reach(*names[:-1], f"_{names[-1]}.partial")
         stream = system.create(partial, True)
@@ -68,15 +103,16 @@ class Folder:
         return "\n".join(row.value for row in self.spark.read.text(self.path(*names), wholetext=True).collect())
 
     def seal(self, *names: str) -> Seal:
-        """That of a Parquet file. Reads its footer only."""
+        """The seal of a Parquet file. Reads its footer only."""
         path, system = self._reach(*names)
         size = int(system.getFileStatus(path).getLen())
         end = self._from(path, system, max(0, size - END))
         return seal(size, self._from(path, system, footer_start(size, end)))
 
-    def _from(self, path: Any, system: Any, start: int) -> bytes:
+    def _from(self, path: HadoopPath, system: HadoopFiles, start: int) -> bytes:
         """A file's bytes from there to its end."""
-        jvm: Any = self.spark.sparkContext._jvm
+        jvm = self.spark.sparkContext._jvm
+        assert jvm is not None  # a session that runs has one
         stream = system.open(path)
         try:
             stream.seek(start)
@@ -84,7 +120,8 @@ class Folder:
         finally:
             stream.close()
 
-    def _reach(self, *names: str) -> tuple[Any, Any]:
-        jvm: Any = self.spark.sparkContext._jvm
-        path = jvm.org.apache.hadoop.fs.Path(self.path(*names))
+    def _reach(self, *names: str) -> tuple[HadoopPath, HadoopFiles]:
+        jvm = self.spark.sparkContext._jvm
+        assert jvm is not None
+        path: HadoopPath = jvm.org.apache.hadoop.fs.Path(self.path(*names))
         return path, path.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration())

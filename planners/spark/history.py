@@ -36,7 +36,7 @@ def to_table(spark: SparkSession, matrix: Transitions) -> DataFrame:
 
 
 def from_table(table: DataFrame) -> Transitions:
-    """And back; pairs that are not there have probability zero. Rows must sum to one."""
+    """The matrix of such a table; a pair that is not there has probability zero. Rows must sum to one."""
     given: Mapping[tuple[int, int], float] = {
         (row["now"], row["then"]): row["probability"] for row in table.select("now", "then", "probability").collect()
     }

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from planners.mtm.policy import Policy
-from planners.mtm.problem import Problem
-from planners.mtm.projected import Correction, Sweep, close_enough, settled
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import Correction, Sweep, close_enough, settled
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
 
@@ -44,7 +44,7 @@ class Solution:
 
 def solve(
     spark: SparkSession,
-    problem: Problem,
+    problem: MTMProblem,
     folder: Folder,
     *,
     tolerance: float = 1e-9,
@@ -76,7 +76,7 @@ def solve(
 class Checkpoints:
     """Finished sweeps in a folder, by number, kept apart by the problem that they belong to."""
 
-    def __init__(self, folder: Folder, problem: Problem) -> None:
+    def __init__(self, folder: Folder, problem: MTMProblem) -> None:
         self._folder = folder
         self._place = ("checkpoints", problem.fingerprint)
 
@@ -95,7 +95,7 @@ class Checkpoints:
             self._folder.delete(*self._place, _name(sweep - KEPT))
 
 
-def _worthwhile(problem: Problem, cores: int) -> int:
+def _worthwhile(problem: MTMProblem, cores: int) -> int:
     total = sum(problem.partitionings(nodes).count for nodes in problem.counts)
     return max(1, min(2 * cores, total // 1024))
 
@@ -104,7 +104,7 @@ def _name(sweep: int) -> str:
     return f"sweep-{sweep:06d}"
 
 
-def _correction(problem: Problem, checkpoint: DataFrame) -> Correction:
+def _correction(problem: MTMProblem, checkpoint: DataFrame) -> Correction:
     """The ends of the changes in each range come to the driver; there are some thousand ranges at most."""
     ends = checkpoint.select("nodes", "low", "high").collect()
     low = {nodes: min(row.low for row in ends if row.nodes == nodes) for nodes in problem.counts}
@@ -112,11 +112,11 @@ def _correction(problem: Problem, checkpoint: DataFrame) -> Correction:
     return Correction.after(problem, low, high)
 
 
-def _pieces(checkpoint: DataFrame) -> Any:
+def _pieces(checkpoint: DataFrame) -> RDD[Piece]:
     return checkpoint.select("nodes", "start", "costs").rdd.map(lambda row: (row.nodes, row.start, bytes(row.costs)))
 
 
-def _zeros(spark: SparkSession, problem: Problem) -> Any:
+def _zeros(spark: SparkSession, problem: MTMProblem) -> RDD[Piece]:
     """Before the first sweep: nothing is known to cost anything."""
     pieces = ranges(problem, 65_536)
     return spark.sparkContext.parallelize(pieces).map(_zero_piece)
@@ -127,8 +127,8 @@ def _zero_piece(piece: tuple[int, int, int]) -> Piece:
     return nodes, start, bytes(8 * (stop - start))
 
 
-def _one_sweep(costs: Any, problem: Problem, tasks: int) -> Any:
-    """Costs to every task; from each its share of the sweep; all of that to one, which settles it."""
+def _one_sweep(costs: RDD[Piece], problem: MTMProblem, tasks: int) -> RDD[Settled]:
+    """Sends the costs to every task; each does its share of the sweep; one task gathers all shares and settles them."""
     work = _shares(problem, tasks)
     return (
         costs.flatMap(lambda piece: [(task, piece) for task in range(tasks)])
@@ -140,7 +140,7 @@ def _one_sweep(costs: Any, problem: Problem, tasks: int) -> Any:
     )
 
 
-def _shares(problem: Problem, tasks: int) -> list[list[tuple[int, int, int]]]:
+def _shares(problem: MTMProblem, tasks: int) -> list[list[tuple[int, int, int]]]:
     """Ranges of sources for each task: many and in turn, since what a source costs varies slowly with its rank."""
     total = sum(problem.partitionings(nodes).count for nodes in problem.counts)
     pieces = ranges(problem, max(64, min(4096, total // (16 * tasks))))
@@ -148,12 +148,12 @@ def _shares(problem: Problem, tasks: int) -> list[list[tuple[int, int, int]]]:
 
 
 @lru_cache(maxsize=1)
-def _sweeper(problem: Problem) -> Sweep:
+def _sweeper(problem: MTMProblem) -> Sweep:
     """Executors' processes live on, and the trees of targets are the same in every sweep."""
     return Sweep(problem)
 
 
-def _sweep(problem: Problem, work: list[tuple[int, int, int]], pieces: Iterable[Piece]) -> Iterator[Swept]:
+def _sweep(problem: MTMProblem, work: list[tuple[int, int, int]], pieces: Iterable[Piece]) -> Iterator[Swept]:
     sweep = _sweeper(problem)
     costs = _assemble(problem, pieces)
     for nodes, start, stop in work:
@@ -163,7 +163,7 @@ def _sweep(problem: Problem, work: list[tuple[int, int, int]], pieces: Iterable[
         yield nodes, start, new.tobytes(), direct, targets, float(change.min()), float(change.max())
 
 
-def _assemble(problem: Problem, pieces: Iterable[Piece]) -> dict[int, NDArray[np.float64]]:
+def _assemble(problem: MTMProblem, pieces: Iterable[Piece]) -> dict[int, NDArray[np.float64]]:
     costs = {nodes: np.full(problem.partitionings(nodes).count, np.nan) for nodes in problem.counts}
     for nodes, start, values in pieces:
         costs[nodes][start : start + len(values) // 8] = np.frombuffer(values)
@@ -171,7 +171,7 @@ def _assemble(problem: Problem, pieces: Iterable[Piece]) -> dict[int, NDArray[np
     return costs
 
 
-def _settle(problem: Problem, swept: Iterable[Swept]) -> Iterator[Settled]:
+def _settle(problem: MTMProblem, swept: Iterable[Swept]) -> Iterator[Settled]:
     pieces = sorted(swept, key=lambda piece: piece[:2])
     by_count: dict[int, tuple[NDArray[np.float64], Policy]] = {}
     for nodes in problem.counts:

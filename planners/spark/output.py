@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from planners.mtm.problem import Problem
-from planners.mtm.projected import Correction
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import Correction
 from planners.mtm.table_files import arrow
 from planners.mtm.tables import parameters_of
 from planners.spark.folder import Folder
@@ -22,7 +22,7 @@ PARQUET = ".parquet"
 ROW_GROUP_BYTES = 1 << 20  # small, so that a search that starts with the cheap ones leaves most of a file alone
 
 
-def write(solution: Solution, problem: Problem, folder: Folder) -> None:
+def write(solution: Solution, problem: MTMProblem, folder: Folder) -> None:
     """Files by node count, each in the order of costs. The parameters come last: without them it is no table."""
     folder.delete("parameters.json")
     pieces = solution.table.select("nodes", "start", "swept")
@@ -42,12 +42,12 @@ def write(solution: Solution, problem: Problem, folder: Folder) -> None:
     folder.write_text(json.dumps(parameters), "parameters.json")
 
 
-def _files(folder: Folder, problem: Problem) -> list[str]:
+def _files(folder: Folder, problem: MTMProblem) -> list[str]:
     places = [f"nodes={nodes}" for nodes in problem.counts]
     return [f"{place}/{name}" for place in places for name in folder.children("costs", place) if name.endswith(PARQUET)]
 
 
-def _expand(problem: Problem, correction: Correction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _expand(problem: MTMProblem, correction: Correction, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
             nodes, costs = row["nodes"], np.frombuffer(row["swept"]) + correction.shift[row["nodes"]]

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from bench.command import main
-from bench.registry import Registry
+from bench.registry import Experiments
 from bench.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,9 +24,9 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def benchmarks() -> Registry:
+def benchmarks() -> Experiments:
     """A registry of its own, with one benchmark of each fate."""
-    registry = Registry()
+    registry = Experiments()
 
     @registry.register("good", "reports two numbers")
     def good(run: Run) -> None:
@@ -95,7 +95,7 @@ def test_progress_goes_to_stderr_in_few_plain_lines_when_that_is_no_terminal() -
     assert "\r" not in done.stderr
 
 
-def test_ratio_is_value_over_baseline_and_null_without_one(benchmarks: Registry, tmp_path: Path) -> None:
+def test_ratio_is_value_over_baseline_and_null_without_one(benchmarks: Experiments, tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     assert main(["run", "good", "--json", str(file)], benchmarks) == 0
     rows, wait = json.loads(file.read_text(encoding="utf-8"))["results"]
@@ -103,14 +103,14 @@ def test_ratio_is_value_over_baseline_and_null_without_one(benchmarks: Registry,
     assert wait == {"name": "good/wait", "value": 1.0, "unit": "ms", "baseline": None, "ratio": None}
 
 
-def test_quick_reaches_the_benchmark(benchmarks: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_reaches_the_benchmark(benchmarks: Experiments, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "good", "--quick"], benchmarks) == 0
     assert "good/wait         10  ms" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["impatient", "impatient-trio"])
 def test_an_interrupt_shows_and_keeps_what_was_measured(
-    name: str, benchmarks: Registry, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    name: str, benchmarks: Experiments, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "results.json"
     assert main(["run", name, "good", "--json", str(file)], benchmarks) == 130
@@ -124,7 +124,7 @@ def test_an_interrupt_shows_and_keeps_what_was_measured(
 
 
 def test_a_failing_benchmark_is_named_and_the_rest_of_the_numbers_kept(
-    benchmarks: Registry, capsys: pytest.CaptureFixture[str]
+    benchmarks: Experiments, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "good", "broken"], benchmarks) == 1
     output = capsys.readouterr()
@@ -134,7 +134,7 @@ def test_a_failing_benchmark_is_named_and_the_rest_of_the_numbers_kept(
     assert "broken failed" in output.err
 
 
-def test_a_table_for_a_page_says_where_its_numbers_are_from(benchmarks: Registry, tmp_path: Path) -> None:
+def test_a_table_for_a_page_says_where_its_numbers_are_from(benchmarks: Experiments, tmp_path: Path) -> None:
     file = tmp_path / "good.md"
 
     @benchmarks.register("talker", "tells something besides")
@@ -162,7 +162,7 @@ def test_a_table_for_a_page_says_where_its_numbers_are_from(benchmarks: Registry
     ]
 
 
-def test_a_table_of_a_run_that_failed_says_so(benchmarks: Registry, tmp_path: Path) -> None:
+def test_a_table_of_a_run_that_failed_says_so(benchmarks: Experiments, tmp_path: Path) -> None:
     file = tmp_path / "broken.md"
     assert main(["run", "broken", "--table", str(file)], benchmarks) == 1
     text = file.read_text(encoding="utf-8")
@@ -170,7 +170,7 @@ def test_a_table_of_a_run_that_failed_says_so(benchmarks: Registry, tmp_path: Pa
     assert "| broken/first | 1 | ms |" in text
 
 
-def test_unknown_benchmark_lists_what_there_is(benchmarks: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_benchmark_lists_what_there_is(benchmarks: Experiments, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "good", "nonesuch"], benchmarks) == 2
     output = capsys.readouterr()
     assert "no benchmark called 'nonesuch'" in output.err
@@ -180,14 +180,14 @@ def test_unknown_benchmark_lists_what_there_is(benchmarks: Registry, capsys: pyt
 
 @pytest.mark.parametrize("figure", ["megaphone-13", "optimal-12", "hybmig-5.1", "skew-9"])
 def test_a_papers_figure_that_is_not_drawn_says_so(figure: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["figure", figure], figures=Registry()) == 2
+    assert main(["figure", figure], figures=Experiments()) == 2
     assert f"figure {figure} (" in (message := capsys.readouterr().err)
     assert "not drawn yet" in message
 
 
 @pytest.mark.parametrize("figure", ["megaphone-2", "megaphone-99", "nopaper-1", "megaphone"])
 def test_unknown_figure_lists_what_the_papers_have(figure: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["figure", figure], figures=Registry()) == 2
+    assert main(["figure", figure], figures=Experiments()) == 2
     message = capsys.readouterr().err
     assert repr(figure) in message
     assert "not drawn yet" not in message
@@ -195,13 +195,13 @@ def test_unknown_figure_lists_what_the_papers_have(figure: str, capsys: pytest.C
 
 
 def test_a_drawn_figure_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = Registry()
+    figures = Experiments()
     figures.register("megaphone-13", "hash count")(lambda run: run.report("p99", 7.0, "ms"))
     assert main(["figure", "megaphone-13"], figures=figures) == 0
     assert "megaphone-13/p99" in capsys.readouterr().out
 
 
-def test_run_and_figure_point_at_each_other(benchmarks: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_and_figure_point_at_each_other(benchmarks: Experiments, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "megaphone-13"], benchmarks) == 2
     assert "python -m bench figure megaphone-13" in capsys.readouterr().err
     assert main(["figure", "good"], benchmarks) == 2
@@ -209,7 +209,7 @@ def test_run_and_figure_point_at_each_other(benchmarks: Registry, capsys: pytest
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
-    benchmarks: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    benchmarks: Experiments, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hopeless_files = (tmp_path / "no such folder" / "results.json", tmp_path)
     for option, hopeless in product(("--json", "--table"), hopeless_files):
@@ -220,7 +220,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize("arguments", [[], ["run"], ["figure"], ["nonsense"], ["run", "good", "--nonsense"]])
-def test_misuse_of_the_command_line_exits_with_2(arguments: list[str], benchmarks: Registry) -> None:
+def test_misuse_of_the_command_line_exits_with_2(arguments: list[str], benchmarks: Experiments) -> None:
     with pytest.raises(SystemExit) as exit:
         main(arguments, benchmarks)
     assert exit.value.code == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from bench import registry
-from bench.registry import Registry, Unknown
+from bench.registry import Experiments, Unknown
 from bench.run import Run
 
 
@@ -11,14 +11,14 @@ def nothing(run: Run) -> None:
     pass
 
 
-def filled(*names: str) -> Registry:
-    result = Registry()
+def filled(*names: str) -> Experiments:
+    result = Experiments()
     for name in names:
         result.register(name, "does nothing")(nothing)
     return result
 
 
-def chosen(from_registry: Registry, *names: str) -> list[str]:
+def chosen(from_registry: Experiments, *names: str) -> list[str]:
     return [experiment.name for experiment in from_registry.select(names)]
 
 

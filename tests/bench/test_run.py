@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.run import Result, Run
+from bench.run import Measurement, Run
 from megaphone.harness import plots
 
 
@@ -15,12 +15,12 @@ def test_results_bear_the_name_of_their_experiment() -> None:
     run.report("x", 1, "s")
     run.begin("second")
     run.report("x", 2, "s", baseline=4)
-    assert run.results == [Result("first/x", 1.0, "s"), Result("second/x", 2.0, "s", 4.0)]
+    assert run.results == [Measurement("first/x", 1.0, "s"), Measurement("second/x", 2.0, "s", 4.0)]
     assert [result.ratio for result in run.results] == [None, 0.5]
 
 
 def test_a_baseline_of_zero_has_no_ratio() -> None:
-    assert Result("lost records", 3.0, "records", baseline=0.0).ratio is None
+    assert Measurement("lost records", 3.0, "records", baseline=0.0).ratio is None
 
 
 @pytest.mark.parametrize(("value", "baseline"), [(math.nan, None), (math.inf, 1.0), (1.0, math.nan)])

@@ -12,7 +12,7 @@ import pytest
 import dataflow
 import megaphone
 from bench.skew import social, stock, tpch
-from bench.skew.queries import Migratable, q5, self_join, word_count
+from bench.skew.queries import MigratingOperators, q5, self_join, word_count
 from dataflow.state import native as stateful
 from dataflow.testing import simulate
 
@@ -44,7 +44,7 @@ async def main(worker: dataflow.Worker, query: str, inputs: dict[str, Any], seed
         control, configuration = scope.input("control")
         made = {name: scope.input(name) for name in inputs}
         streams = {name: stream for name, (_, stream) in made.items()}
-        keep: Any = stateful if native else Migratable(configuration, BINS)
+        keep: Any = stateful if native else MigratingOperators(configuration, BINS)
         if query == "words":
             results = word_count(streams["words"], keep)
         elif query == "trades":

@@ -12,7 +12,7 @@ import pytest
 
 import dataflow
 from dataflow.columns import Columns
-from dataflow.columns.checked import add, fits, multiply, subtract
+from dataflow.columns.arithmetic import add, fits, multiply, subtract
 from dataflow.columns.conversions import as_kind
 from dataflow.columns.grouping import Aggregates
 from dataflow.state.folds.fold import fold

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from dataflow.columns import Columns
 from dataflow.comm.arena import Arena
-from dataflow.comm.frames import FrameDecoder, FrameEncoder, Limits
+from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameLimits
 from dataflow.comm.messages import (
     AnyMessage,
+    BlocksReturned,
     Consumed,
     Data,
     Dropped,
@@ -29,7 +30,6 @@ from dataflow.comm.messages import (
     Hello,
     Pressure,
     Progress,
-    Returned,
     Taken,
 )
 from dataflow.comm.wire import decode_messages, encode_messages
@@ -38,7 +38,7 @@ from dataflow.progress.broadcast import ProgressBatch
 from tests.comm.values import BATCHES, ROWS
 
 KEY = b"a key for the fuzzer's frames"
-LIMITS = Limits(header=1 << 18, body=1 << 20)
+LIMITS = FrameLimits(header=1 << 18, body=1 << 20)
 SENDER = 1
 
 CLASSES = (
@@ -245,7 +245,7 @@ def _random_message(chance: Random) -> AnyMessage:
     if kind == 2:
         return chance.choice((Dropped, Finished, Consumed, lambda *n: Taken(*n, 3, number)))(SENDER, number)
     if kind == 3:
-        return chance.choice((Pressure(SENDER, True), Goodbye(SENDER), Returned(SENDER, [number, 4096])))
+        return chance.choice((Pressure(SENDER, True), Goodbye(SENDER), BlocksReturned(SENDER, [number, 4096])))
     if kind == 4:
         length = chance.randrange(5)
         texts = pa.array([chance.choice(TEXTS) for _ in range(length + 2)], chance.choice(STRINGS))

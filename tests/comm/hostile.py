@@ -24,7 +24,7 @@ import dataflow
 from dataflow.columns import Columns
 from dataflow.comm.arena import LARGE, Arena
 from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link, Shared
+from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
 from dataflow.comm.wire import encode_messages
@@ -178,8 +178,8 @@ async def _meet(prepare: Callable[[LyingLink], None], arguments: tuple[Any, ...]
     ends = socket.socketpair()
     arenas = [Arena(4 * LARGE), Arena(4 * LARGE)]
     keys = (Keys(b"a" * 24, b"b" * 24), Keys(b"b" * 24, b"a" * 24))
-    honest = Link(SocketPipe(ends[0]), keys[0], LIAR, shared=Shared(arenas[0], arenas[1]))
-    liar = LyingLink(SocketPipe(ends[1]), keys[1], HONEST, shared=Shared(arenas[1], arenas[0]))
+    honest = Link(SocketPipe(ends[0]), keys[0], LIAR, shared=SharedArenas(arenas[0], arenas[1]))
+    liar = LyingLink(SocketPipe(ends[1]), keys[1], HONEST, shared=SharedArenas(arenas[1], arenas[0]))
     prepare(liar)
 
     async def be_honest() -> None:

@@ -18,7 +18,7 @@ import trio
 
 from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Identity, Keys, cluster_digest
-from dataflow.comm.link import Link, Shared
+from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.messages import AnyMessage
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
@@ -222,7 +222,7 @@ def _links(
     for (owner, peer), sock in pairs.items():
         if owner == index:
             keys = Keys(direction_key(key, index, peer), direction_key(key, peer, index))
-            shared = Shared(arenas[index], arenas[peer]) if arenas else None
+            shared = SharedArenas(arenas[index], arenas[peer]) if arenas else None
             links[peer] = Link(SocketPipe(sock), keys, peer, shared=shared)
     return links
 

@@ -18,8 +18,8 @@ from dataflow.columns import Columns
 from dataflow.comm.arena import LARGE, Arena
 from dataflow.comm.frames import SHARED, FrameEncoder, FrameError
 from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link, Shared
-from dataflow.comm.messages import AnyMessage, Data, Goodbye, Returned
+from dataflow.comm.link import Link, SharedArenas
+from dataflow.comm.messages import AnyMessage, BlocksReturned, Data, Goodbye
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.wire import encode_messages
 from dataflow.lowlevel import ToWorker
@@ -124,8 +124,8 @@ class Pair:
         one, two = socket.socketpair()
         arenas = Arena(size), Arena(size)
         self.arenas = arenas
-        self.one = Link(SocketPipe(one), KEYS, 1, shared=Shared(*arenas))
-        self.two = Link(SocketPipe(two), Keys(KEYS.receiving, KEYS.sending), 0, shared=Shared(*reversed(arenas)))
+        self.one = Link(SocketPipe(one), KEYS, 1, shared=SharedArenas(*arenas))
+        self.two = Link(SocketPipe(two), Keys(KEYS.receiving, KEYS.sending), 0, shared=SharedArenas(*reversed(arenas)))
         self.sockets = (one, two)
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ def carry(sender: Link, receiver: Link, *messages: AnyMessage) -> list[AnyMessag
     sender.flush()
     arrived: list[AnyMessage] = []
     while len(arrived) < len(messages):  # the kernel may not take all of a frame at once
-        arrived += [message for message in receiver.read_now() if not isinstance(message, Returned)]
+        arrived += [message for message in receiver.read_now() if not isinstance(message, BlocksReturned)]
         sender.flush()
     return arrived
 
@@ -199,7 +199,7 @@ def forge(pair: Pair, *messages: AnyMessage, body: int = 0, at: int | None = Non
 @pytest.mark.parametrize("block", [0, 7, -1, 2**63])
 def test_memory_that_was_not_lent_cannot_be_given_back(block: int) -> None:
     pair = Pair(2 * LARGE)
-    forge(pair, Returned(1, [block]))
+    forge(pair, BlocksReturned(1, [block]))
     with pytest.raises(FrameError, match=r"worker 1 (gives back shared memory|sent a frame that makes no)"):
         pair.one.read_now()
     pair.close()

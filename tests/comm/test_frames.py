@@ -11,7 +11,7 @@ import msgpack
 import pytest
 
 from dataflow.comm import codec
-from dataflow.comm.frames import MAGIC, PREFIX_SIZE, Frame, FrameDecoder, FrameEncoder, FrameError, Limits
+from dataflow.comm.frames import MAGIC, PREFIX_SIZE, Frame, FrameDecoder, FrameEncoder, FrameError, FrameLimits
 from dataflow.comm.wire import decode_messages
 from tests.comm.rig import garbled
 from tests.engine.harness import failsafe
@@ -20,7 +20,7 @@ KEY = b"key"
 MEGABYTE = 1 << 20
 
 
-def frames_of(*stream: bytes, key: bytes = KEY, limits: Limits | None = None, piece: int = MEGABYTE) -> list[Frame]:
+def frames_of(*stream: bytes, key: bytes = KEY, limits: FrameLimits | None = None, piece: int = 1 << 20) -> list[Frame]:
     """What a decoder makes of bytes that arrive in pieces of at most that size."""
     decoder = FrameDecoder(key, limits)
     frames = []
@@ -70,7 +70,7 @@ def test_every_changed_byte_of_prefix_and_header_is_found() -> None:
     for at in range(PREFIX_SIZE + len(b"header 0")):
         with pytest.raises(FrameError):
             # What follows lets the decoder look even if the changed length is greater.
-            frames_of(garbled(frame, at), bytes(MEGABYTE), limits=Limits(header=1000, body=100_000))
+            frames_of(garbled(frame, at), bytes(MEGABYTE), limits=FrameLimits(header=1000, body=100_000))
 
 
 WRONG: dict[str, Callable[[list[bytes]], list[bytes]]] = {
@@ -127,7 +127,7 @@ def test_no_body_is_allocated_for_somebody_without_the_key() -> None:
 
 def test_the_sender_is_told_that_a_frame_is_too_large() -> None:
     with pytest.raises(FrameError, match="limit"):
-        FrameEncoder(KEY, Limits(header=10)).encode(b"x" * 11)
+        FrameEncoder(KEY, FrameLimits(header=10)).encode(b"x" * 11)
 
 
 # Messages by somebody who has the key, and not our best interests at heart

@@ -12,8 +12,8 @@ import pytest
 
 from dataflow.columns import Columns
 from dataflow.comm import codec
+from dataflow.comm.backlog import Backlog
 from dataflow.comm.flow import Flow
-from dataflow.comm.held import Held
 from dataflow.comm.messages import Data, Hello, Progress
 from dataflow.comm.rows import encode_rows
 from dataflow.comm.wire import encode_messages
@@ -187,7 +187,7 @@ def test_the_random_lies_are_told_and_found_out() -> None:
 
 
 def test_what_is_kept_for_dataflows_to_come_is_bounded_for_each_peer() -> None:
-    held = Held(limit=1)
+    held = Backlog(limit=1)
     batch = Data(1, 5, 0, 0, Columns({"a": np.zeros(4)}), 0, received=1 << 26)
     for _ in range(3):
         held.hold(batch, 0)
@@ -200,7 +200,7 @@ def test_what_is_kept_for_dataflows_to_come_is_bounded_for_each_peer() -> None:
 
 
 def test_greetings_and_progress_are_weighed_as_well() -> None:
-    held = Held(limit=1)
+    held = Backlog(limit=1)
     hello = Hello(1, 3, "x", ("y" * (1 << 27),))
     held.hold(hello, 0)
     with pytest.raises(ProtocolError, match="worker 1"):

@@ -14,9 +14,9 @@ import pytest
 from numba import int64
 
 from dataflow.compiled import entries
+from dataflow.compiled.cache_folder import open_cache_folder
 from dataflow.compiled.entries import Damaged, Entry
 from dataflow.compiled.kernel import kernel
-from dataflow.compiled.place import open_place
 
 ROOT = os.geteuid() == 0
 STEP = 7
@@ -111,7 +111,7 @@ def test_what_cannot_be_used_is_discarded_and_compiled_again(
 
 def test_every_byte_counts(cache: Path) -> None:
     entry = Entry("the key", "label")
-    with open_place() as place:
+    with open_cache_folder() as place:
         assert place is not None
         entry.write(place, b"content")
         path = cache / entry.name
@@ -133,7 +133,7 @@ def test_code_that_does_not_load_any_more_is_compiled_again(cache: Path, capfd: 
     run()
     compiled: Any = kernel()(shift)
     entry = compiled._cache.entry(int64(int64))
-    with open_place() as place:
+    with open_cache_folder() as place:
         assert place is not None and entry.read(place) is not None
         entry.write(place, pickle.dumps(("no", "such", "thing")))
     assert run() == (1, 0)

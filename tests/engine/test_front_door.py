@@ -27,6 +27,12 @@ def test_the_door_for_operator_authors() -> None:
     assert all(hasattr(dataflow.lowlevel, name) for name in dataflow.lowlevel.__all__)
 
 
+def test_a_worker_shows_programs_what_they_need() -> None:
+    """The machinery is the pump's."""
+    shown = [name for name in dir(dataflow.Worker) if not name.startswith("_")]
+    assert shown == ["dataflow", "drop_dataflow", "explain", "index", "peers", "room", "step"]
+
+
 def test_every_name_says_what_it_is() -> None:
     for module in (dataflow, dataflow.lowlevel):
         assert all(getattr(module, name).__doc__ for name in module.__all__)

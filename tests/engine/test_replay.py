@@ -79,7 +79,8 @@ def test_a_capture_passes_its_records_on(run: Run) -> None:
 
 @pytest.mark.parametrize("run", ALONE, ids=str)
 def test_frontiers_are_replayed_too(run: Run) -> None:
-    events = [CapturedBatch(0, (1,)), CapturedFrontier(((5, +1), (0, -1))), CapturedBatch(5, (2,)), CapturedFrontier(((5, -1),))]
+    first, last = CapturedBatch(0, (1,)), CapturedBatch(5, (2,))
+    events = [first, CapturedFrontier(((5, +1), (0, -1))), last, CapturedFrontier(((5, -1),))]
     again: list[Any] = []
 
     async def main(worker: dataflow.Worker) -> None:
@@ -87,7 +88,7 @@ def test_frontiers_are_replayed_too(run: Run) -> None:
             scope.replay(events).capture(again.append)
 
     run(main)
-    assert [event for event in again if isinstance(event, CapturedBatch)] == [CapturedBatch(0, (1,)), CapturedBatch(5, (2,))]
+    assert [event for event in again if isinstance(event, CapturedBatch)] == [first, last]
     frontier = {0}  # several changes may have become one
     for event in again:
         if isinstance(event, CapturedBatch):

@@ -17,7 +17,7 @@ from dataflow.columns import grouping as groups
 from dataflow.columns import pact as pacts
 from dataflow.columns.batch import Columns
 from dataflow.columns.windows import Windows
-from dataflow.operators import keyed, loops, replay, rows, timing
+from dataflow.operators import grouping, loops, replay, rows, timing
 from dataflow.progress import broadcast
 from dataflow.state.stores import join_store as joining
 from dataflow.state.stores.fold_store import FoldStore
@@ -155,13 +155,13 @@ def delayed_record_dropped(patch: Patch) -> None:
 @concerns("join")
 def pairs_doubled(patch: Patch) -> None:
     """A pair that the right record completes comes out twice."""
-    matches = keyed._matches
+    match = grouping._match_right
 
-    def doubled(batch: Any, key: Any, mine: Any, others: Any, side: int, emit: Any) -> list[Any]:
-        pairs = matches(batch, key, mine, others, side, emit)
-        return pairs + pairs[:1] * side
+    def doubled(batch: Any, key: Any, lefts: Any, rights: Any) -> list[Any]:
+        pairs: list[Any] = match(batch, key, lefts, rights)
+        return pairs + pairs[:1]
 
-    patch.setattr(keyed, "_matches", doubled)
+    patch.setattr(grouping, "_match_right", doubled)
 
 
 @concerns("filter")
@@ -222,8 +222,8 @@ def capture_forgets(patch: Patch) -> None:
 
     def lossy(stream: Any, into: Callable[[Any], Any], name: str = "capture") -> Any:
         def shorter(event: Any) -> None:
-            if isinstance(event, replay.Records) and isinstance(event.records, tuple):
-                event = replay.Records(event.time, event.records[:-1])
+            if isinstance(event, replay.CapturedBatch) and isinstance(event.records, tuple):
+                event = replay.CapturedBatch(event.time, event.records[:-1])
             into(event)
 
         return capture(stream, shorter, name)

@@ -51,15 +51,15 @@ megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operat
 planners.errors:
 planners.decoding: planners.errors
 planners.model: planners.errors
-planners.intervals: dataflow.compiled planners.errors planners.model planners.mtm
+planners.intervals: dataflow.compiled planners.errors planners.model
 planners.mtm: dataflow.compiled planners.decoding planners.errors planners.intervals planners.model
-planners.links: megaphone.migration planners.errors planners.model
-planners.rebalance: dataflow.compiled megaphone.load
-planners.loop: megaphone.keys planners.decoding planners.errors planners.intervals planners.model planners.rebalance | megaphone megaphone.load megaphone.migration
+planners.links: planners.errors planners.model | megaphone.migration
+planners.rebalance: dataflow.compiled | megaphone.load
+planners.loop: planners.errors planners.intervals planners.model planners.rebalance
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners.decoding planners.errors planners.intervals planners.links planners.loop planners.model planners.mtm
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop
 planners.__main__: planners.cli
-planners: planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
+planners: | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
 nexmark.events: dataflow.compiled
 nexmark.queries: dataflow dataflow.columns dataflow.compiled dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables megaphone megaphone.assembly megaphone.control nexmark.events

@@ -19,6 +19,7 @@ from dataflow.launch import report
 from dataflow.launch.cluster import _Others
 from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
 from dataflow.launch.hosts import Cluster
+from dataflow.launch.verdict import Failed, Lost, Returned
 from tests.comm import fuzz
 from tests.engine.harness import failsafe
 
@@ -125,11 +126,12 @@ def test_a_host_that_talks_nonsense_is_named(sent: bytes, said: str) -> None:
 )
 def test_a_report_of_a_worker_that_is_none(made: Any) -> None:
     with pytest.raises(ValueError, match="is not what a worker reports"):
-        report.decode_report(codec.encode(made))
+        report.decode_report(0, codec.encode(made))
 
 
 def test_reports_of_workers_pass() -> None:
-    assert report.decode_report(report.encode_result(0, {"a": 1})) == ["result", {"a": 1}]
-    assert report.decode_report(report.encode_lost(3)) == ["lost", 3]
+    assert report.decode_report(1, report.encode_result(1, {"a": 1})) == Returned(1, {"a": 1})
+    assert report.decode_report(1, report.encode_lost(3)) == Lost(1, 3)
     for error in (ValueError("x"), OSError(2, "no"), ValueError(lambda: None)):
-        assert report.decode_report(report.encode_failure(error))[0] == "failure"
+        failed = report.decode_report(1, report.encode_failure(error))
+        assert isinstance(failed, Failed) and failed.worker == 1

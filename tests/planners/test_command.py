@@ -17,8 +17,8 @@ import pytest
 from planners import Intervals, Tasks
 from planners.cli.command import main
 from planners.cli.files import read_request
-from planners.mtm.problem import Problem
-from planners.mtm.projected import project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import project
 from planners.mtm.tables import write
 from planners.mtm.transitions import Transitions
 
@@ -72,7 +72,7 @@ def test_compare_shows_every_planner_and_draws_them(
     now: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transitions = Transitions([3, 4, 5], np.full((3, 3), 1 / 3))
-    write(tmp_path / "tables", project(Problem(Tasks(SIZES, LOADS), transitions, tau=0.5, gamma=0.5)))
+    write(tmp_path / "tables", project(MTMProblem(Tasks(SIZES, LOADS), transitions, tau=0.5, gamma=0.5)))
     picture = tmp_path / "all.png"
     arguments = ["--nodes", "5", "--tau", "0.5", "--tables", str(tmp_path / "tables"), "--picture", str(picture)]
     assert main(["compare", now, *arguments]) == 0

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from planners.cli.files import read_request
+from planners.cli.replay import observations, read_log
 from planners.errors import BadRequest
-from planners.loop.replay import observations, read_log
 from planners.model import Intervals
 from planners.mtm import tables as stored
 from planners.mtm.choice import Tables, mtm_choice
-from planners.mtm.projected import project
+from planners.mtm.projection import project
 from planners.mtm.table_files import seal_of
-from tests.planners.test_mtm_projected import EXAMPLE
+from tests.planners.test_mtm_projection import EXAMPLE
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:

@@ -16,7 +16,8 @@ from dataflow.testing import simulate
 from megaphone.keys.hashing import bin_of, shift_of
 from megaphone.load.statistics import Load, Statistics
 from planners.loop import Decision, Driver, Loop, observe
-from planners.loop.observation import Observation, by_bins, by_intervals, by_keys, combine, spread
+from planners.loop.observation import Observation, combine, spread
+from planners.loop.planning import by_bins, by_intervals, by_keys
 from planners.rebalance import llfd, min_mig
 
 BINS = 16

@@ -11,11 +11,12 @@ import pytest
 from planners import redist, ssm, storm
 from planners.errors import BadRequest, Infeasible, NotInTables
 from planners.loop import Loop
-from planners.loop.observation import TABLE, Observation, Proposal, by_bins, by_intervals, by_keys, spread
+from planners.loop.observation import Observation, Proposal, spread
+from planners.loop.planning import TABLE, by_bins, by_intervals, by_keys
 from planners.model import Assignment, BinMap, Plan, Tasks
 from planners.mtm.choice import Tables, mtm_aware
-from planners.mtm.problem import Problem
-from planners.mtm.projected import project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
 from planners.rebalance import llfd, min_mig, min_table, mixed
 
@@ -131,7 +132,7 @@ TASKS = Tasks([1] * 10, [1] * 10)
 @pytest.fixture(scope="module")
 def tables() -> Tables:
     """For tau = 0.5, and 1 to 3 nodes."""
-    return Tables.of(project(Problem(TASKS, Transitions([1, 2, 3], np.full((3, 3), 1 / 3)), tau=0.5, gamma=0.5)))
+    return Tables.of(project(MTMProblem(TASKS, Transitions([1, 2, 3], np.full((3, 3), 1 / 3)), tau=0.5, gamma=0.5)))
 
 
 def test_what_a_planner_refuses_is_an_error(tables: Tables) -> None:

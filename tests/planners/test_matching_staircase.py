@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from planners.intervals.matching import cost, costs, first_best, match
+from planners.intervals.partitionings import Partitionings
 from planners.model import Limits, Tasks, prefix
-from planners.mtm.cheapest import cheapest
-from planners.mtm.matching import cost, costs, first_best, match
-from planners.mtm.partitionings import Partitionings
+from planners.mtm.search import cheapest
 from tests.planners import bellman
 
 

@@ -112,18 +112,18 @@ def test_what_makes_no_sense_is_refused(make: object, complaint: str) -> None:
 
 def test_a_map_is_no_start_for_an_interval_planner() -> None:
     with pytest.raises(BadRequest, match=r"has \.intervals\(\)"):
-        planners.intervals.ssm(BinMap([0, 1]), nodes=2, sizes=[1, 1], loads=[1, 1], tau=0)  # type: ignore[arg-type]
+        planners.ssm(BinMap([0, 1]), nodes=2, sizes=[1, 1], loads=[1, 1], tau=0)  # type: ignore[arg-type]
 
 
 def test_whole_sizes_give_whole_costs() -> None:
-    whole = planners.intervals.ssm(Intervals([0, 4]), nodes=2, sizes=[1, 2, 3, 4], loads=[1] * 4, tau=0)
+    whole = planners.ssm(Intervals([0, 4]), nodes=2, sizes=[1, 2, 3, 4], loads=[1] * 4, tau=0)
     assert type(whole.cost) is int and whole.cost == 3
-    real = planners.intervals.ssm(Intervals([0, 4]), nodes=2, sizes=[1.5, 2, 3, 4], loads=[1] * 4, tau=0)
+    real = planners.ssm(Intervals([0, 4]), nodes=2, sizes=[1.5, 2, 3, 4], loads=[1] * 4, tau=0)
     assert type(real.cost) is float and real.cost == 3.5
 
 
 def test_no_load_at_all_is_balanced() -> None:
-    plan = planners.intervals.ssm(Intervals([0, 2]), nodes=3, sizes=[1, 1], loads=[0, 0], tau=0)
+    plan = planners.ssm(Intervals([0, 2]), nodes=3, sizes=[1, 1], loads=[0, 0], tau=0)
     assert plan.balance == 0 and plan.cost == 0 and plan.met
 
 

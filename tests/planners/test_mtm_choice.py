@@ -13,11 +13,11 @@ from planners.intervals.ssm import ssm
 from planners.model import Intervals, Tasks
 from planners.mtm import tables as stored
 from planners.mtm.choice import Tables, mtm_aware, mtm_choice
-from planners.mtm.problem import Problem
-from planners.mtm.projected import Projected, project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import Projected, project
 from planners.mtm.transitions import Transitions
 from tests.planners import bellman
-from tests.planners.test_mtm_projected import EXAMPLE
+from tests.planners.test_mtm_projection import EXAMPLE
 
 NOW = Intervals([0, 4, 7, 10])
 
@@ -68,7 +68,7 @@ def test_without_a_future_it_is_ssm(seed: int) -> None:
     m = int(rng.integers(6, 20))
     sizes, loads = rng.integers(0, 9, m), rng.integers(1, 4, m)
     matrix = Transitions([2, 3, 4], np.full((3, 3), 1 / 3))
-    tables = Tables.of(project(Problem(Tasks(sizes, loads), matrix, tau=1.0, gamma=0.0)))
+    tables = Tables.of(project(MTMProblem(Tasks(sizes, loads), matrix, tau=1.0, gamma=0.0)))
     for tau in (1.0, 0.8):
         for nodes in (2, 3, 4):
             now = Intervals([0, *sorted(rng.integers(0, m + 1, rng.integers(0, 6)).tolist()), m])
@@ -140,10 +140,10 @@ def test_what_is_no_table_is_refused(projected: Projected, tmp_path: Path) -> No
 def test_only_the_cheap_end_of_a_table_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "ROW_GROUP", 20)
     tasks = Tasks([1] * 12, [1] * 12)
-    solved = project(Problem(tasks, Transitions([2, 6], [[0.5, 0.5], [0.5, 0.5]]), tau=1.0, gamma=0.9))
+    solved = project(MTMProblem(tasks, Transitions([2, 6], [[0.5, 0.5], [0.5, 0.5]]), tau=1.0, gamma=0.9))
     stored.write(tmp_path, solved)
     tables, read = Tables.open(tmp_path), []
-    groups = [stored.Rows(g.least, lambda g=g: read.append(g) or g.read()) for g in tables.rows(6)]  # type: ignore[misc,func-returns-value]
+    groups = [stored.CostRows(g.least, lambda g=g: read.append(g) or g.read()) for g in tables.rows(6)]  # type: ignore[misc,func-returns-value]
     watched = Tables(tables.problem, tables.error, {6: groups})
     best = min(solved.costs[6])
     rank = int(np.argmin(solved.costs[6]))

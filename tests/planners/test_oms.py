@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import pytest
 
 from planners import Infeasible, Intervals, Limits, PlannerError, oms, ssm
-from planners.mtm.partitionings import TooMany
+from planners.intervals.partitionings import TooMany
 from tests.planners.oracles import balanced, kept, random_case, smallest_tau
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from planners.errors import BadRequest, Infeasible
+from planners.intervals.partitionings import Partitionings, TooMany, check_count
 from planners.model import Limits, Tasks
-from planners.mtm.partitionings import Partitionings, TooMany, check_count
-from planners.mtm.problem import Problem
+from planners.mtm.problem import MTMProblem
 from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 
@@ -56,7 +56,7 @@ def test_parts_in_the_middle_of_very_many() -> None:
 
 
 def test_too_many_is_refused_with_the_count_and_a_grid_that_fits() -> None:
-    problem = Problem(Tasks([1] * 64, [1] * 64), Transitions([8], [[1.0]]), tau=2.0, gamma=0.5)
+    problem = MTMProblem(Tasks([1] * 64, [1] * 64), Transitions([8], [[1.0]]), tau=2.0, gamma=0.5)
     count = problem.partitionings(8).count
     with pytest.raises(TooMany, match=f"{count:,} balanced.*a grid of") as refused:
         problem.check(100_000)
@@ -73,7 +73,7 @@ def test_no_balanced_partitioning_is_infeasible_and_says_what_would_do() -> None
     assert some(4, 0.2).count == 0 and len(some(4, 0.2).cuts()) == 0
     with pytest.raises(BadRequest, match="balanced"):
         some(4, 0.2).tree()
-    problem = Problem(Tasks(bellman.SIZES, bellman.LOADS), Transitions([4], [[1.0]]), tau=0.2, gamma=0.8)
+    problem = MTMProblem(Tasks(bellman.SIZES, bellman.LOADS), Transitions([4], [[1.0]]), tau=0.2, gamma=0.8)
     with pytest.raises(Infeasible) as refused:
         problem.check(1000)
     assert refused.value.smallest_tau == pytest.approx(0.254902, abs=1e-6)
@@ -84,4 +84,4 @@ def test_more_tasks_than_a_cut_can_tell_are_refused() -> None:
     with pytest.raises(BadRequest, match="merge bins"):
         Partitionings(many, Limits(2, 0.5))
     with pytest.raises(BadRequest, match="merge bins"):
-        Problem(many, Transitions([2], [[1.0]]), tau=0.5, gamma=0.5)
+        MTMProblem(many, Transitions([2], [[1.0]]), tau=0.5, gamma=0.5)

@@ -15,14 +15,14 @@ import pytest
 from planners.errors import BadRequest
 from planners.model import Intervals
 from planners.mtm.choice import Tables, mtm_choice
-from planners.mtm.problem import Problem
-from planners.mtm.projected import dense
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import dense
 from planners.mtm.transitions import from_history
 from planners.spark import enumeration, history, iteration, logs, output
 from planners.spark.command import main
 from planners.spark.folder import Folder
 from tests.planners import bellman
-from tests.planners.test_mtm_projected import EXAMPLE
+from tests.planners.test_mtm_projection import EXAMPLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def test_projected_costs_and_going_on_after_a_failure(
         for cuts, cost in zip(EXAMPLE.partitionings(nodes).cuts().tolist(), exact.costs[nodes], strict=True):
             assert tables.cost(nodes, cuts) == pytest.approx(cost, abs=1e-9)
     assert mtm_choice(Intervals([0, 4, 7, 10]), nodes=4, tables=tables).total == pytest.approx(8.514526, abs=1e-6)
-    another = Problem(EXAMPLE.tasks, EXAMPLE.transitions, EXAMPLE.tau, gamma=0.5)
+    another = MTMProblem(EXAMPLE.tasks, EXAMPLE.transitions, EXAMPLE.tau, gamma=0.5)
     assert iteration.Checkpoints(folder, another).last() == 0  # a checkpoint is of one problem
 
 

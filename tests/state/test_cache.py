@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dataflow.compiled.place import open_place
+from dataflow.compiled.cache_folder import open_cache_folder
 from dataflow.state.folds.compiling import Module
 from dataflow.state.folds.fold import FoldError
 from dataflow.state.folds.loop import head, loop
@@ -59,7 +59,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def kernels_only(cache: Path) -> None:
     """Fills a cache with the kernels that this process has compiled or loaded: compiling them takes long."""
     (cache / "megaphone-dataflow").mkdir(parents=True)
-    with open_place() as place:
+    with open_cache_folder() as place:
         assert place is not None
         without = shutil.ignore_patterns("_megaphone_folds.*", "*.lock", "*.tmp")
         shutil.copytree(place.path, cache / "megaphone-dataflow" / "compiled", ignore=without)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +30,13 @@ from bench.run import Run
 from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
 from planners import Intervals, Tables, Tasks, ssm
 from planners.intervals.feasibility import smallest_tau, tightest_cuts
-from planners.mtm.problem import Problem
-from planners.mtm.projected import project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 GAMMA, TAU = 0.8, 1.2  # the paper's defaults
 TIGHT = 0.6  # with steady loads, at the default tau all planners of intervals move next to nothing
@@ -53,7 +57,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Scale:
+class PlanningScale:
     """How much of the paper's setting is measured."""
 
     tasks: Tasks
@@ -72,13 +76,13 @@ class Scale:
         return [tau for tau in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6) if tau >= least]
 
 
-def paper_scale() -> Scale:
-    return Scale(word_count(64), transitions(8, 16), "64 tasks, 8 to 16 nodes")
+def paper_scale() -> PlanningScale:
+    return PlanningScale(word_count(64), transitions(8, 16), "64 tasks, 8 to 16 nodes")
 
 
-def exact_scale(run: Run) -> Scale:
+def exact_scale(run: Run) -> PlanningScale:
     m = 16 if run.quick else 24
-    return Scale(word_count(m), transitions(3, 6), f"{m} tasks, 3 to 6 nodes, all enumerated")
+    return PlanningScale(word_count(m), transitions(3, 6), f"{m} tasks, 3 to 6 nodes, all enumerated")
 
 
 @figure("optimal-12", "migration cost by load-balancing factor: MTM-aware, SSM, Redist, consistent hashing, Storm")
@@ -92,7 +96,7 @@ def figure_12(run: Run) -> None:
     _draw(run, "Migration cost by load-balancing factor", "τ", "state moved by a migration (%)", panels, log=True)
 
 
-def _costs(run: Run, scale: Scale, loads: str, tables: bool) -> dict[str, Line]:
+def _costs(run: Run, scale: PlanningScale, loads: str, tables: bool) -> dict[str, Line]:
     """By planner, the cost of a migration at each tau, with its spread over sequences."""
     many = drawn(scale.matrix, scale.tasks, 4 if run.quick else 20, drift=loads == "loads drift")
     fixed = {"consistent hashing": hashing_walk(scale.tasks, 20 if run.quick else 100), "Storm": storm_walk()}
@@ -126,7 +130,7 @@ def figure_14(run: Run) -> None:
     seconds, counts = Line(), Line()
     _tables(scale, scale.taus[0], GAMMA)  # loads what is compiled: the first point is not to pay for that
     for tau in run.each("tau", scale.taus):
-        problem = Problem(scale.tasks, scale.matrix, tau, GAMMA)
+        problem = MTMProblem(scale.tasks, scale.matrix, tau, GAMMA)
         start = time.perf_counter()
         project(problem)
         seconds.add(tau, time.perf_counter() - start)
@@ -178,8 +182,8 @@ def figure_17(run: Run) -> None:
     _draw(run, f"Effect of the discount factor ({scale.label}, τ = {TIGHT})", "γ", "", panels)
 
 
-def _tables(scale: Scale, tau: float, gamma: float) -> Tables:
-    return Tables.of(project(Problem(scale.tasks, scale.matrix, tau, gamma)))
+def _tables(scale: PlanningScale, tau: float, gamma: float) -> Tables:
+    return Tables.of(project(MTMProblem(scale.tasks, scale.matrix, tau, gamma)))
 
 
 def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:
@@ -216,9 +220,12 @@ def _draw(
         names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
         for panel, (label, lines) in zip(axes, panels.items(), strict=True):
             for name, line in lines.items():
-                style: dict[str, Any] = {"color": COLOURS[names.index(name)], "marker": MARKERS[names.index(name)]}
+                colour, marker = COLOURS[names.index(name)], MARKERS[names.index(name)]
                 bars = line.spread if any(line.spread) else None
-                panel.errorbar(line.x, line.y, yerr=bars, label=name, markersize=5, capsize=2, elinewidth=0.8, **style)
+                panel.errorbar(
+                    line.x, line.y, yerr=bars, label=name, color=colour, marker=marker,
+                    markersize=5, capsize=2, elinewidth=0.8,
+                )  # fmt: skip
             panel.set_title(label, fontsize=9)
             panel.set_xlabel(x_label)
             if log:
@@ -235,7 +242,7 @@ def _draw(
         run.draw(finish(picture, title, caption + bound + spread))
 
 
-def _apart(width: float, height: float, columns: int) -> tuple[Any, list[Any]]:
+def _apart(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:
     """Panels that each have their own y axis: they show different things."""
     from matplotlib.figure import Figure
 

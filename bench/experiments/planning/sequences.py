@@ -12,8 +12,8 @@ from bench.registry import benchmark
 from bench.run import Run
 from planners import Intervals, Tables, Tasks, oms
 from planners.intervals.feasibility import tightest_cuts
-from planners.mtm.problem import Problem
-from planners.mtm.projected import project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
 
 LENGTH = 100  # migrations in a row, as in the paper
@@ -43,7 +43,7 @@ def sequences(run: Run) -> None:
 def _compare(run: Run, tasks: Tasks, matrix: Transitions, many: list[list[Step]], tau: float) -> None:
     gamma = 0.8
     label = f"m = {len(tasks)}, 3 to 6 nodes, tau = {tau}, {len(many)} sequences"
-    tables = Tables.of(project(Problem(tasks, matrix, tau, gamma)))
+    tables = Tables.of(project(MTMProblem(tasks, matrix, tau, gamma)))
     single, aware = ssm_walk(tau), mtm_walk(tables)
     walks = {
         f"mtm_aware, gamma = {gamma}": aware,
@@ -69,7 +69,7 @@ def _clairvoyant(run: Run) -> None:
     """How far both are from a planner that knows the whole sequence: `oms`, on fewer tasks and shorter sequences."""
     tasks, matrix, tau = word_count(14), transitions(2, 4), 0.6
     many = drawn(matrix, tasks, 5 if run.quick else 30, length=20)
-    tables = Tables.of(project(Problem(tasks, matrix, tau, 0.8)))
+    tables = Tables.of(project(MTMProblem(tasks, matrix, tau, 0.8)))
     label = "m = 14, 2 to 4 nodes, tau = 0.6, 20 migrations"
     known = float(np.mean([_known(steps, tau) for steps in run.each("oms", many)]))
     for name, walk in (("mtm_aware", mtm_walk(tables)), ("ssm", ssm_walk(tau))):

@@ -57,7 +57,7 @@ def mtm_walk(tables: Tables) -> Walk:
 
 
 def _ssm(current: Intervals, step: Step, tau: float) -> Plan:
-    """With as little more than tau as it takes, where a burst allows no balance within it."""
+    """SSM; where a burst allows no balance within tau, with the least tau that does."""
     tasks, least = step.tasks, smallest_tau(step.tasks, step.nodes)
     return ssm(current, nodes=step.nodes, sizes=tasks.sizes, loads=tasks.loads, tau=max(tau, least))
 

@@ -1,25 +1,26 @@
-"""What streams are run with the loop on: a program is the records of each epoch, and the dataflow that they go through.
+"""The programs that run with the loop on. A program is the records of each epoch, and a dataflow for them.
 
-Each stateful operator has a control stream of its own, and an artificial cost per record that it applies: a wait, not
-work, as an instance with a core of its own would be busy for. So the imbalance of two workers shows on any machine.
+Each stateful operator has a control stream of its own, and an artificial cost per record that it applies. The cost is a
+wait, not work: it lasts as long as an instance with a core of its own would be busy. So the imbalance of two workers
+shows on any machine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 import megaphone
 from bench.skew import fluctuate, frequencies, intervals, sample, social, stock, tpch
-from bench.skew.queries import q5, self_join, word_count
-from bench.skew.tpch import DAYS
+from bench.skew.queries import ColumnStream, FoldOptions, JoinOptions, q5, self_join, word_count
+from bench.skew.tpch import DAYS, Numbers, Q5Tables
 from dataflow import InputHandle, Scope, Stream
 from dataflow.columns import Columns
 from dataflow.columns.hashing import mix_all
@@ -29,7 +30,11 @@ from megaphone.keys.pinning import PinningStore
 from planners.rebalance import pkg
 
 BINS, SHIFT, WORKERS = 256, 56, 2
-Tables = dict[str, dict[str, NDArray[Any]]]  # by input, its columns
+Floats = NDArray[np.float64]
+INTERVAL = 0.1  # seconds between reports of statistics
+T = TypeVar("T")
+Tables = dict[str, dict[str, NDArray[np.int64]]]  # by input, its columns
+Run = Callable[[int, list[list[Columns]]], T]
 
 
 @dataclass(frozen=True)
@@ -52,21 +57,21 @@ class Program(Protocol):
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         """What all workers send together, epoch by epoch: the same on every worker."""
 
-    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         """The dataflow."""
 
 
 class Busy:
-    """A worker that takes so many seconds for a record: it waits for what the work itself leaves of them.
+    """A worker that takes `cost` seconds for a record: when the work itself took less, it waits for the rest.
 
-    Waits end late, by a tenth of a millisecond or so: what one takes too long, the next is shorter.
+    Waits end late, by a tenth of a millisecond or so: the next wait is shorter by what this one took too long.
     """
 
     def __init__(self, cost: float) -> None:
         self._cost = cost
         self._owed = 0.0  # seconds; below 0 if more has been taken than records cost
 
-    def apply(self, run: Any, now: int, batches: list[list[Columns]]) -> Any:
+    def apply(self, run: Run[T], now: int, batches: list[list[Columns]]) -> T:
         """Applies records as `run` does, in the time that they cost."""
         with self.work(sum(len(batch) for parts in batches for batch in parts)):
             return run(now, batches)
@@ -91,17 +96,20 @@ class Steered:
         self.cost = cost
         self.made: list[tuple[InputHandle, Migratable]] = []
 
-    def state_machine(self, stream: Stream[Any], **options: Any) -> Migratable:
+    def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Migratable:
         """As `dataflow.state.native.state_machine`."""
-        return self._keep(megaphone.state_machine, (stream,), options)
+        control, updates = self._control()
+        return self._keep(control, megaphone.state_machine(updates, stream, bins=BINS, interval=INTERVAL, **options))
 
-    def join(self, left: Stream[Any], right: Stream[Any], **options: Any) -> Migratable:
+    def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Migratable:
         """As `dataflow.state.native.join`."""
-        return self._keep(megaphone.join, (left, right), options)
+        control, updates = self._control()
+        return self._keep(control, megaphone.join(updates, left, right, bins=BINS, interval=INTERVAL, **options))
 
-    def _keep(self, build: Any, streams: tuple[Stream[Any], ...], options: dict[str, Any]) -> Migratable:
-        control, configuration = self._scope.input(f"control {len(self.made)}")
-        operator: Migratable = build(configuration, *streams, bins=BINS, interval=0.1, **options)
+    def _control(self) -> tuple[InputHandle, ColumnStream]:
+        return self._scope.input(f"control {len(self.made)}")
+
+    def _keep(self, control: InputHandle, operator: Migratable) -> Migratable:
         both = operator.handle.store
         assert isinstance(both, PinningStore)
         busy = Busy(self.cost)
@@ -124,9 +132,8 @@ class Words:
     def __init__(self, social: bool = False) -> None:
         self._social = social
 
-    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
-        counted: Stream[Any] = word_count(streams["words"], keep)
-        return counted
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
+        return word_count(streams["words"], keep)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         for words in self._intervals(shape):
@@ -141,15 +148,17 @@ class Words:
             made = social(each, words=shape.keys, z=shape.z, intervals=shape.intervals, seed=shape.seed)
             yield from (part["word"] for part in made)
         else:
-            placed: dict[str, Any] = {"assignment": homes(shape.keys), "instances": WORKERS}
-            chances = intervals(shape.keys, shape.z, shape.f, records=each, seed=shape.seed, **placed)
+            chances = intervals(
+                shape.keys, shape.z, shape.f,
+                assignment=homes(shape.keys), instances=WORKERS, records=each, seed=shape.seed,
+            )  # fmt: skip
             yield from (sample(next(chances), each, rng) for _ in range(shape.intervals))
 
 
 class SplitWords(Words):
     """The same under partial key grouping: no state moves, and partial counts are merged downstream, at a cost."""
 
-    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         router = pkg(WORKERS)
         to = np.array([_word_of(worker) for worker in range(WORKERS)], np.int64)
         routed = streams["words"].columns.with_columns(lambda batch: {"to": to[router.route(batch["word"])]})
@@ -159,13 +168,13 @@ class SplitWords(Words):
         return merged.columns.filter(partial(_paid, busy))
 
 
-def _counted(busy: Busy, batch: Columns) -> dict[str, Any]:
+def _counted(busy: Busy, batch: Columns) -> dict[str, NDArray[np.int64]]:
     with busy.work(len(batch)):
         words, counts = np.unique(batch["word"], return_counts=True)
     return {"word": words, "count": counts}
 
 
-def _paid(busy: Busy, batch: Columns) -> Any:
+def _paid(busy: Busy, batch: Columns) -> NDArray[np.bool_]:
     with busy.work(len(batch)):
         return np.ones(len(batch), bool)
 
@@ -190,9 +199,8 @@ class Trades:
 
     window = 20  # epochs
 
-    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
-        joined: Stream[Any] = self_join(streams["trades"], keep, self.window)
-        return joined
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
+        return self_join(streams["trades"], keep, self.window)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         rng = np.random.default_rng(shape.seed)
@@ -209,9 +217,9 @@ class Trades:
 class Revenue:
     """The continuous TPC-H Q5, for all regions at once: who buys and who supplies changes between intervals."""
 
-    def build(self, streams: dict[str, Stream[Any]], keep: Steered) -> Stream[Any]:
+    def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         every = np.ones(25, bool)
-        revenue: Stream[Any] = q5(streams, keep, every, start=0, length=DAYS)
+        revenue = q5(streams, keep, every, start=0, length=DAYS)
         return revenue
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
@@ -235,7 +243,7 @@ class Revenue:
                 }
                 first = False
 
-    def _chances(self, shape: Shape, made: Any, first: bool, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+    def _chances(self, shape: Shape, made: Q5Tables, first: bool, rng: np.random.Generator) -> list[Floats]:
         """How often each customer buys, and each supplier sells, in the next interval."""
         sizes = [len(made.customer["custkey"]), len(made.supplier["suppkey"])]
         if shape.shuffled:
@@ -247,7 +255,7 @@ class Revenue:
         return self._now
 
 
-def _all_or_none(columns: dict[str, NDArray[Any]], whole: bool) -> dict[str, NDArray[Any]]:
+def _all_or_none(columns: Numbers, whole: bool) -> Numbers:
     return columns if whole else {name: column[:0] for name, column in columns.items()}
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.skew import fluctuate, frequencies, hashed
-from planners.rebalance import Plan, min_mig, min_table, mixed
+from planners.loop.planning import Rebalancer
+from planners.rebalance import RebalancePlan, min_mig, min_table, mixed
 
-PLANNERS: dict[str, Callable[..., Plan]] = {"Mixed": mixed, "MinTable": min_table, "MinMig": min_mig}
+PLANNERS: dict[str, Rebalancer] = {"Mixed": mixed, "MinTable": min_table, "MinMig": min_mig}
 SIGNS = {
     "keys": "K",
     "z": "z",
@@ -56,17 +57,17 @@ class Scenario:
 class Adjustment:
     """One plan, and how long it took."""
 
-    plan: Plan
+    plan: RebalancePlan
     seconds: float  # of CPU: planners have one thread, and the machine is shared
 
 
-def adjustments(scenario: Scenario, planner: Callable[..., Plan], **more: Any) -> list[Adjustment]:
+def adjustments(scenario: Scenario, planner: Rebalancer, **more: object) -> list[Adjustment]:
     """A plan at the end of every interval after the window has filled; the next interval runs on it."""
     rng = np.random.default_rng(scenario.seed)
     home = hashed(scenario.keys, scenario.instances, scenario.seed)
     current = home
     frequency = frequencies(scenario.keys, scenario.z, scenario.records, rng)
-    history: deque[Any] = deque(maxlen=scenario.window)
+    history: deque[NDArray[np.float64]] = deque(maxlen=scenario.window)
     beta = {} if planner is min_table else {"beta": scenario.beta}
     found = []
     for interval in range(scenario.window - 1 + scenario.intervals + 1):

@@ -1,9 +1,8 @@
-"""A program on two processes, as fast as it goes: with the loop, under hashing, or ideally; what is measured of it."""
+"""Runs a program on two processes, as fast as it goes: with the loop on, under hashing, or ideally; and measures it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -14,17 +13,21 @@ from numpy.typing import NDArray
 import dataflow
 import megaphone
 from bench.experiments.skew.programs import BINS, PROGRAMS, WORKERS, Shape, Steered, homes
+from megaphone.migration.strategies import Strategy
 from planners.loop import Driver, Loop
-from planners.loop.observation import TABLE, by_keys
+from planners.loop.planning import TABLE, Rebalancer, by_keys
 from planners.rebalance import min_table, mixed, readj
 
-PLANNERS: dict[str, Callable[..., Any]] = {"Mixed": mixed, "MinTable": min_table, "Readj": readj}
+PLANNERS: dict[str, Rebalancer] = {"Mixed": mixed, "MinTable": min_table, "Readj": readj}
 MERGES = 10  # PKG merges its partial counts once in so many epochs
 
 
 @dataclass(frozen=True)
-class Stream:
-    """What flows, and under what. `mode`: a planner's name, "hashing", "ideal" (keys are shuffled) or "PKG"."""
+class SkewStream:
+    """Which data flow, and what balances them.
+
+    `mode`: a planner's name, "hashing", "ideal" (keys are shuffled) or "PKG".
+    """
 
     mode: str
     data: str = "zipf"
@@ -34,13 +37,13 @@ class Stream:
     spare: int | None = None  # the epoch from which on worker 1, which starts empty, may be used
     shape: Shape = field(default_factory=Shape)
 
-    def but(self, **changes: Any) -> Stream:
+    def but(self, **changes: Any) -> SkewStream:
         """With other fields, of its own or of its shape."""
         own = {name: changes.pop(name) for name in list(changes) if name not in Shape.__dataclass_fields__}
         return replace(self, shape=replace(self.shape, **changes), **own)
 
-    def made(self) -> Stream:
-        """As it is run: the modes that are programs or shapes of their own."""
+    def made(self) -> SkewStream:
+        """The stream to run: some modes have a program or a shape of their own."""
         if self.mode == "ideal":
             return self.but(shuffled=True)
         if self.mode == "PKG":
@@ -56,7 +59,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SkewOutcome:
     """What was measured: by epoch, when it was done and how long it took, in seconds, and its records; and what the
     loops decided."""
 
@@ -84,7 +87,7 @@ class Outcome:
         ]
 
 
-def hashing_share(stream: Stream) -> float:
+def hashing_share(stream: SkewStream) -> float:
     """What share of the ideal hashing can reach with counts of words: the mean load over that of the most loaded."""
     shape = stream.shape
     words = [tables["words"]["word"] for tables in PROGRAMS[stream.data].epochs(shape)]
@@ -97,7 +100,7 @@ def _greatest(keys: NDArray[np.int64]) -> float:
     return float(loads.max() / loads.mean())
 
 
-async def main(worker: dataflow.Worker, stream: Stream) -> Outcome:
+async def main(worker: dataflow.Worker, stream: SkewStream) -> SkewOutcome:
     """One worker's run, with a few epochs outstanding."""
     program = PROGRAMS[stream.data]
     epochs = [*program.epochs(stream.shape)]
@@ -129,10 +132,10 @@ async def main(worker: dataflow.Worker, stream: Stream) -> Outcome:
     records = [sum(len(next(iter(columns.values()))) for columns in tables.values()) for tables in epochs[: len(done)]]
     decisions = [decision for driver in drivers if driver is not None for decision in driver.decisions]
     told, acted = [str(decision) for decision in decisions], sum(decision.acts for decision in decisions)
-    return Outcome([at - done[0] for at in done], latencies, records, told, acted)
+    return SkewOutcome([at - done[0] for at in done], latencies, records, told, acted)
 
 
-def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
+def _driver(controller: megaphone.Controller, stream: SkewStream) -> Driver[Strategy] | None:
     if stream.mode not in PLANNERS:
         return None
     planner = by_keys(PLANNERS[stream.mode], stream.theta, stream.table)
@@ -140,7 +143,6 @@ def _driver(controller: megaphone.Controller, stream: Stream) -> Driver | None:
     return Driver(controller, loop, strategy=megaphone.all_at_once())
 
 
-def measure(stream: Stream) -> Outcome:
+def measure(stream: SkewStream) -> SkewOutcome:
     """Runs it on two processes; what worker 0 saw."""
-    result: Outcome = dataflow.execute(main, stream.made(), workers=WORKERS)[0]
-    return result
+    return dataflow.execute(main, stream.made(), workers=WORKERS)[0]

@@ -8,4 +8,5 @@ A value arrives alike or is refused by name; nothing arrives as something else.
 - `objects`: instances of the program's classes (dataclasses, named tuples, enums).
 - `pretenders`: values that msgpack takes for bytes or for an extension of ours.
 - `refusal`: what the user is told about anything else.
+- `shapes`: what whoever decodes requires of plain data that another process sent.
 """

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataflow.comm.values.refusal import Refusal, brief, refuse
+from dataflow.comm.values.shapes import require_bytes, require_integer, require_list
+
+DType: TypeAlias = np.dtype[np.generic]
+Array: TypeAlias = NDArray[np.generic]
 
 _DTYPE = re.compile(r"[<>|=]([biufcmMSU][1-9][0-9]{0,6}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?|[qQ])")
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
+def dtype_name(dtype: DType) -> str:
     """How a dtype is named in encoded data; TypeError for arrays of objects and records."""
     name = dtype.str if dtype.char not in "qQ" else dtype.byteorder + dtype.char  # a C type, not only a size
     if dtype.fields is None and _is_name(name):
@@ -30,7 +35,7 @@ def _is_name(name: str) -> bool:
     return _DTYPE.fullmatch(name) is not None
 
 
-def safe_dtype(name: Any) -> np.dtype[Any]:
+def safe_dtype(name: object) -> DType:
     """The dtype of that name, if it is one that `dtype_name` could have written."""
     if type(name) is not str:
         raise ValueError(f"{brief(name)} is not a dtype for data")
@@ -38,21 +43,22 @@ def safe_dtype(name: Any) -> np.dtype[Any]:
 
 
 @functools.lru_cache(256)  # one is looked up for each column that is received
-def _dtype(name: str) -> np.dtype[Any]:
+def _dtype(name: str) -> DType:
     if not _is_name(name):
         raise ValueError(f"{brief(name)} is not a dtype for data")
     return np.dtype(name)
 
 
-def of_array(array: Any) -> list[Any]:
+def of_array(array: Array) -> list[object]:
     """An array: its dtype, its shape, its values."""
     return [_name(array), list(array.shape), array.tobytes()]
 
 
-def to_array(plain: Any) -> Any:
+def to_array(plain: object) -> Array:
     """The array that `of_array` was given."""
-    name, shape, raw = plain
-    return np.frombuffer(bytearray(_bytes(raw)), safe_dtype(name)).reshape(shape)
+    name, shape, raw = require_list(plain, 3)
+    sizes = [require_integer(size) for size in require_list(shape)]
+    return np.frombuffer(bytearray(require_bytes(raw)), safe_dtype(name)).reshape(sizes)
 
 
 def is_scalar(kind: type) -> bool:
@@ -60,14 +66,16 @@ def is_scalar(kind: type) -> bool:
     return issubclass(kind, np.generic) and kind.__module__ == "numpy"
 
 
-def of_scalar(scalar: Any) -> list[Any]:
+def of_scalar(scalar: np.generic) -> list[object]:
     """A scalar: its dtype, its value."""
     return [_name(scalar), scalar.tobytes()]
 
 
-def to_scalar(plain: Any) -> Any:
+def to_scalar(plain: object) -> np.generic:
     """The scalar that `of_scalar` was given."""
-    (scalar,) = np.frombuffer(_bytes(plain[1]), safe_dtype(plain[0]))
+    name, raw = require_list(plain, 2)
+    scalar: np.generic
+    (scalar,) = np.frombuffer(require_bytes(raw), safe_dtype(name))
     return scalar
 
 
@@ -80,19 +88,13 @@ def of_text(text: np.str_ | np.bytes_) -> str | bytes:
     raise refuse(text)
 
 
-def to_text(plain: Any) -> Any:
+def to_text(plain: object) -> np.str_ | np.bytes_:
     """The string that `of_text` was given."""
-    return np.str_(plain) if type(plain) is str else np.bytes_(_bytes(plain))
+    return np.str_(plain) if type(plain) is str else np.bytes_(require_bytes(plain))
 
 
-def _name(value: Any) -> str:
+def _name(value: Array | np.generic) -> str:
     try:
         return dtype_name(value.dtype)
     except TypeError as error:
         raise Refusal(value, f"{str(error).capitalize()}.") from None
-
-
-def _bytes(data: Any) -> bytes:
-    if type(data) is not bytes:
-        raise ValueError(f"{type(data).__name__} where bytes belong")
-    return data

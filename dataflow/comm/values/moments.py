@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from dataflow.comm.values.refusal import Refusal, brief
+from dataflow.comm.values.shapes import require_integer, require_list, require_text
 
-Moment: TypeAlias = str | list[Any]
+Moment: TypeAlias = str | list[object]
 """The ISO form; or, for what that does not say, [ISO form without a zone, fold, None or what the zone is as plain
 data]."""
 
@@ -39,29 +40,34 @@ def of_moment(moment: datetime | time) -> Moment:
     )
 
 
-def to_datetime(plain: Any) -> datetime:
+def to_datetime(plain: object) -> datetime:
     """The date and time that `of_moment` was given."""
     if type(plain) is str:
         return datetime.fromisoformat(plain)
-    text, fold, zone = plain
-    return datetime.fromisoformat(text).replace(tzinfo=_zone(zone), fold=fold)
+    text, fold, zone = _parts(plain)
+    return datetime.fromisoformat(text).replace(tzinfo=zone, fold=fold)
 
 
-def to_time(plain: Any) -> time:
+def to_time(plain: object) -> time:
     """The time of day that `of_moment` was given."""
     if type(plain) is str:
         return time.fromisoformat(plain)
-    text, fold, zone = plain
-    return time.fromisoformat(text).replace(tzinfo=_zone(zone), fold=fold)
+    text, fold, zone = _parts(plain)
+    return time.fromisoformat(text).replace(tzinfo=zone, fold=fold)
 
 
-def _zone(plain: Any) -> tzinfo | None:
+def _parts(plain: object) -> tuple[str, int, tzinfo | None]:
+    text, fold, zone = require_list(plain, 3)
+    return require_text(text), require_integer(fold), _zone(zone)
+
+
+def _zone(plain: object) -> tzinfo | None:
     if plain is None:
         return None
     return to_zone(plain) if type(plain) is str else to_offset(plain)
 
 
-def of_offset(zone: timezone) -> list[Any]:
+def of_offset(zone: timezone) -> list[object]:
     """A fixed offset, with its name if it was given one."""
     if zone is UTC:
         return [0, 0, 0]
@@ -69,11 +75,11 @@ def of_offset(zone: timezone) -> list[Any]:
     return [offset.days, offset.seconds, offset.microseconds, *names]
 
 
-def to_offset(plain: Any) -> timezone:
+def to_offset(plain: object) -> timezone:
     """The zone that `of_offset` was given."""
-    days, seconds, microseconds, *names = plain
-    offset = timedelta(days, seconds, microseconds)
-    return UTC if offset == _ZERO and not names else timezone(offset, *names)
+    days, seconds, microseconds, *names = require_list(plain)
+    offset = timedelta(require_integer(days), require_integer(seconds), require_integer(microseconds))
+    return UTC if offset == _ZERO and not names else timezone(offset, *map(require_text, names))
 
 
 def of_zone(zone: ZoneInfo) -> str:
@@ -88,7 +94,7 @@ def of_zone(zone: ZoneInfo) -> str:
     return key
 
 
-def to_zone(key: Any) -> ZoneInfo:
+def to_zone(key: object) -> ZoneInfo:
     """The zone of that key."""
     if type(key) is not str or not _KEY.fullmatch(key):
         raise ValueError(f"{brief(key)} is not the key of a time zone")

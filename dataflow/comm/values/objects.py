@@ -11,12 +11,14 @@ import dataclasses
 import enum
 import functools
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from types import MemberDescriptorType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dataflow.comm.values.refusal import Refusal, brief
+from dataflow.comm.values.shapes import require_list, require_mapping, require_text
 
 _NOT_STATE = "__orig_class__"  # typing's note that Box[int](1) was made as a Box[int]
 
@@ -51,16 +53,16 @@ def _parts(name: str) -> tuple[str, tuple[str, ...]]:
     return module, tuple(path.split("."))
 
 
-def _look_up(name: str) -> Any:
+def _look_up(name: str) -> object:
     module, path = _parts(name)
-    found: Any = sys.modules.get(module)
+    found: object = sys.modules.get(module)
     for part in path:
         # Not getattr: a module may import things when it is asked for what it does not have.
         found = getattr(found, "__dict__", {}).get(part)
     return found
 
 
-def find_class(name: Any, base: type | None) -> Any:
+def find_class(name: object, base: type | None) -> type:
     """The class of that name in the modules that are imported already: a subclass of `base`, or a dataclass."""
     found = _look_up(str(name))
     if not isinstance(found, type):
@@ -81,7 +83,7 @@ class Layout(NamedTuple):
     """Where the instances of a dataclass keep their state."""
 
     names: tuple[str, ...]  # of its fields
-    slots: dict[str, Any]  # by name, what reads and writes it
+    slots: dict[str, MemberDescriptorType]  # by name, what reads and writes it
     in_dict: bool  # whether all attributes are in __dict__, and setting a field calls nothing of the program's
     in_slots: bool  # whether the fields are the slots, and there is no __dict__
 
@@ -103,26 +105,29 @@ def layout(kind: type) -> Layout:
         ) from None
     names = tuple(field.name for field in dataclasses.fields(kind))
     has_dict = kind.__dictoffset__ != 0
-    slots = {name: what for base in kind.__mro__[::-1] for name, what in vars(base).items() if _is_slot(base, what)}
+    slots = {name: slot for base in kind.__mro__[::-1] for name, slot in _slots(base)}
     found = {name: _of_class(kind, name) for name in names}
     plain = not any(hasattr(what, "__set__") for what in found.values())
     return Layout(names, slots, has_dict and not slots and plain, not has_dict and slots == found)
 
 
-def _of_class(kind: type, name: str) -> Any:
+def _of_class(kind: type, name: str) -> object:
     """What a class has under a name, without asking it."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-def _is_slot(base: type, what: Any) -> bool:
-    return type(what) is MemberDescriptorType and what.__objclass__ is base
+def _slots(base: type) -> Iterator[tuple[str, MemberDescriptorType]]:
+    """The slots that a class itself has, by name."""
+    for name, what in vars(base).items():
+        if type(what) is MemberDescriptorType and what.__objclass__ is base:
+            yield name, what
 
 
 def _native_base(kind: type) -> type:
     return next(base for base in kind.__mro__ if not base.__flags__ & 1 << 9)  # not a heap type: written in C
 
 
-def field_columns(kind: type, values: list[Any]) -> list[list[Any]] | None:
+def field_columns(kind: type, values: Sequence[object]) -> list[list[object]] | None:
     """The values of each field of many instances; None if some have other attributes than their fields."""
     names, _, in_dict, in_slots = layout(kind)
     if not names:
@@ -140,7 +145,7 @@ def field_columns(kind: type, values: list[Any]) -> list[list[Any]] | None:
     return None
 
 
-def field_values(value: Any, kind: type) -> list[Any] | None:
+def field_values(value: object, kind: type) -> list[object] | None:
     """The values of an instance's fields, in order; None if it has other attributes than these, or lacks one."""
     names, _, in_dict, in_slots = layout(kind)
     try:
@@ -154,19 +159,19 @@ def field_values(value: Any, kind: type) -> list[Any] | None:
     return None
 
 
-def attributes_of(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def attributes_of(value: object) -> tuple[dict[str, object], dict[str, object]]:
     """All attributes of an instance: those in its __dict__, and those in slots."""
     kind: type = type(value)
-    inside = dict(vars(value)) if kind.__dictoffset__ else {}
+    inside: dict[str, object] = dict(vars(value)) if kind.__dictoffset__ else {}
     inside.pop(_NOT_STATE, None)
-    slots = {}
+    slots: dict[str, object] = {}
     for name, slot in layout(kind).slots.items():
         with suppress(AttributeError):  # a slot in which nothing is
             slots[name] = slot.__get__(value)
     return inside, slots
 
 
-def of_record(value: Any) -> list[Any]:
+def of_record(value: object) -> list[object]:
     """An instance of a dataclass: its class, and the values of its fields or all of its attributes."""
     kind: type = type(value)
     name = class_name(kind)
@@ -180,32 +185,32 @@ def of_record(value: Any) -> list[Any]:
     return [name, None, inside, slots]
 
 
-def to_record(plain: Any) -> Any:
+def to_record(plain: object) -> object:
     """The instance that `of_record` was given."""
-    name, values, *rest = plain
+    name, values, *rest = require_list(plain)
     kind = find_class(name, None)
     if values is not None:
-        return make_record(kind, values)
-    inside, slots = rest
-    made: Any = object.__new__(kind)
+        return make_record(kind, require_list(values))
+    inside, slots = map(require_mapping, rest)
+    made: object = object.__new__(kind)
     if inside:
-        vars(made).update(inside)
+        vars(made).update({require_text(name): value for name, value in inside.items()})
     known = layout(kind).slots
     for slot, value in slots.items():
-        if slot not in known:
+        if type(slot) is not str or slot not in known:
             raise ValueError(f"{kind.__name__} has no slot {brief(slot)} here")
         known[slot].__set__(made, value)
     return made
 
 
-def make_record(kind: type, values: Any) -> Any:
+def make_record(kind: type, values: Sequence[object]) -> object:
     """An instance with these values in its fields. Its constructor is not called: it was, where the value was made."""
     names, _, in_dict, in_slots = layout(kind)
     if len(names) != len(values):
         raise ValueError(f"{kind.__name__} has {len(names)} fields here and {len(values)} where it came from")
     if not (in_dict or in_slots):
         raise ValueError(f"{kind.__name__} keeps its fields elsewhere than where it came from")
-    made: Any = object.__new__(kind)
+    made: object = object.__new__(kind)
     for name, value in zip(names, values, strict=True):
         object.__setattr__(made, name, value)
     return made
@@ -214,19 +219,20 @@ def make_record(kind: type, values: Any) -> Any:
 # Named tuples and enums
 
 
-def of_named_tuple(value: Any) -> list[Any]:
+def of_named_tuple(value: tuple[object, ...]) -> list[object]:
     """A named tuple: its class, and its items."""
     if getattr(value, "__dict__", None):
         raise Refusal(value, f"It has attributes ({', '.join(vars(value))}) besides its items: send a dataclass.")
     return [class_name(type(value)), list(tuple.__iter__(value))]
 
 
-def to_named_tuple(plain: Any) -> Any:
+def to_named_tuple(plain: object) -> object:
     """The named tuple that `of_named_tuple` was given."""
-    return tuple.__new__(find_class(plain[0], tuple), plain[1])
+    name, items = require_list(plain, 2)
+    return tuple.__new__(find_class(name, tuple), require_list(items))
 
 
-def of_enum(value: Any) -> list[Any]:
+def of_enum(value: enum.Enum) -> list[object]:
     """A member of an enum: its class, and its name; for a flag its value, since combinations have no name."""
     kind = type(value)
     if isinstance(value, enum.Flag):
@@ -236,7 +242,9 @@ def of_enum(value: Any) -> list[Any]:
     return [class_name(kind), value._name_]
 
 
-def to_enum(plain: Any) -> Any:
+def to_enum(plain: object) -> enum.Enum:
     """The member that `of_enum` was given."""
-    kind = find_class(plain[0], enum.Enum)
-    return kind(plain[1]) if issubclass(kind, enum.Flag) else kind[plain[1]]
+    name, member = require_list(plain, 2)
+    kind = find_class(name, enum.Enum)
+    assert issubclass(kind, enum.Enum)
+    return kind(member) if issubclass(kind, enum.Flag) else kind[require_text(member)]

@@ -1,19 +1,19 @@
 """Values that msgpack takes for something else without asking: a bytearray or memoryview for bytes, an extension of
 msgpack's own for one of ours.
 
-They are looked for in what was packed already, since only then it is known to have an end; a pass over the types
-of all values, in C. Where there are any (hardly ever) each is put into a `Revealed`, which msgpack asks about.
+We look for them after the value was packed, since only then is it known to be finite. The search is a pass over the
+types of all values, in C. If it finds any (hardly ever), each is put into a `Revealed`, which msgpack asks about.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Collection
-from typing import Any
 
 import msgpack
 
 from dataflow.comm.values.refusal import Refusal
+from dataflow.comm.values.shapes import require_bytes
 
 _PRETENDERS = frozenset({bytearray, memoryview, msgpack.ExtType})
 _TRANSPARENT = frozenset({list, dict})  # what msgpack looks into by itself
@@ -25,12 +25,12 @@ class Revealed:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
-def hides(values: Collection[Any]) -> bool:
-    """Whether there is such a value among these, or in lists and dictionaries in them. They must have an end."""
+def hides(values: Collection[object]) -> bool:
+    """Whether there is such a value among these, or in lists and dictionaries in them. They must be finite."""
     level = values
     while not (kinds := set(map(type, level))).isdisjoint(SUSPECTS):
         if not kinds.isdisjoint(_PRETENDERS):
@@ -40,14 +40,13 @@ def hides(values: Collection[Any]) -> bool:
     return False
 
 
-def reveal(value: Any) -> Any:
+def reveal(value: object) -> object:
     """The value with every such value in it put into a `Revealed`."""
-    kind = type(value)
-    if kind in _PRETENDERS:
+    if type(value) in _PRETENDERS:
         return Revealed(value)
-    if kind is list:
+    if type(value) is list:
         return [reveal(item) for item in value]
-    if kind is dict:
+    if type(value) is dict:
         return {reveal(key): reveal(item) for key, item in value.items()}
     return value
 
@@ -62,8 +61,6 @@ def of_revealed(revealed: Revealed) -> bytes:
     raise Refusal(value, "Send its code and its data: `tuple(value)`.")
 
 
-def to_bytearray(plain: Any) -> bytearray:
+def to_bytearray(plain: object) -> bytearray:
     """The bytearray that `of_revealed` was given."""
-    if type(plain) is not bytes:
-        raise ValueError(f"{type(plain).__name__} where bytes belong")
-    return bytearray(plain)
+    return bytearray(require_bytes(plain))

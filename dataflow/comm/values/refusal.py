@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import enum
-from typing import Any
 
 import numpy as np
 
@@ -15,23 +14,23 @@ _BASES = (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, s
 class Refusal(TypeError):
     """A value that cannot travel. `culprit` is that value, so that whoever holds it can say where it was."""
 
-    def __init__(self, culprit: Any, advice: str) -> None:
+    def __init__(self, culprit: object, advice: str) -> None:
         kind = type(culprit)
         super().__init__(f"a {kind.__name__} cannot be sent to another worker: {brief(culprit)}. {advice}")
         self.culprit = culprit
 
-    def held_by(self, name: str, holder: Any) -> None:
+    def held_by(self, name: str, holder: object) -> None:
         """Says that the value was an attribute of another."""
         self.args = (f"{self.args[0]} It is the attribute {name!r} of a {type(holder).__qualname__}.",)
         self.culprit = holder
 
 
-def refuse(value: Any) -> Refusal:
+def refuse(value: object) -> Refusal:
     """The refusal of a value of a type that is not known."""
     return Refusal(value, _advice(value))
 
 
-def _advice(value: Any) -> str:
+def _advice(value: object) -> str:
     if isinstance(value, np.ma.MaskedArray):
         return "Fill in what is masked (`array.filled(...)`), or send `array.data` and `array.mask` as two arrays."
     if isinstance(value, np.ndarray):
@@ -49,7 +48,7 @@ def _advice(value: Any) -> str:
     return f"Send plain data: {_PLAIN}."
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value as a person can read it in an error: not a whole book."""
     try:
         text = repr(value)

@@ -55,17 +55,15 @@ class BatchNotificator:
                 f"a post-dated record has the columns {', '.join(kinds) or '(none)'}, not {', '.join(values)}"
             )
         words = as_words(np.asarray(keys, None if len(keys) else np.int64), "keys")
-        rows = np.empty((len(words), self._pending.stride), np.uint64)
         times = np.broadcast_to(self._times(time), len(words))
         if len(words) and int(times.min()) <= self.now:
             raise ValueError(f"a record can be put off until later than {self.now}, not until {int(times.min())}")
-        rows[:, 0], rows[:, 1] = np.ascontiguousarray(times).view(np.uint64), words
-        for i, (name, kind) in enumerate(kinds.items()):
-            given = np.atleast_1d(np.asarray(values[name]))
-            column = as_kind(given, kind, "a post-dated record", name)
-            rows[:, 2 + i] = np.broadcast_to(column, len(words)).copy().view(np.uint64)
+        columns = [
+            as_kind(np.atleast_1d(np.asarray(values[name])), kind, "a post-dated record", name)
+            for name, kind in kinds.items()
+        ]
         self._table.mark(words)
-        self._pending.add(rows.reshape(-1), self._table.bins_of(words))
+        self._pending.add(self._pending.rows_of(times, words, columns), self._table.bins_of(words))
 
     def _times(self, time: Value) -> Ints:
         """Integers, or moments, which are times in the unit that the dataflow's count."""

@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class RowBins:
-    """The bins of one worker, and its keys that live apart. Pending (post-dated) records belong to
-    their place, and are found by time.
+    """The bins of one worker, and its keys that live apart. Pending (post-dated) records belong to their place, and are
+    found by time.
 
     Costs: everything O(1) or O(log pending times), but for `depart` and `arrive`, O(what travels), and `depart_key`,
     O(what the key's bin has pending).

@@ -6,6 +6,8 @@ as one contiguous copy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dataflow.state.arrays import Ints, Values, Words
@@ -30,6 +32,14 @@ class Pending(Part):
         """The least time of any record."""
         least = int(self.tree[1])
         return None if least == heaps.NEVER else least
+
+    def rows_of(self, times: Ints, keys: Words, values: Sequence[Values]) -> Words:
+        """Records as `add` takes them. A column of one value has it for all of them."""
+        rows = np.empty((len(keys), self.stride), np.uint64)
+        rows[:, 0], rows[:, 1] = np.ascontiguousarray(times).view(np.uint64), keys
+        for i, column in enumerate(values):
+            rows[:, 2 + i] = np.broadcast_to(column, len(keys)).copy().view(np.uint64)
+        return rows.reshape(-1)
 
     def add(self, rows: Words, bins: Ints) -> None:
         """Adds records as words, row after row, each to its bin."""

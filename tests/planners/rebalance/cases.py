@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from planners.rebalance import Plan, llfd, min_mig, min_table, mixed, mixed_bf
+from planners.rebalance import RebalancePlan, llfd, min_mig, min_table, mixed, mixed_bf
 from tests.planners.rebalance import oracle
 from tests.planners.rebalance.oracle import Case
 
@@ -51,5 +51,5 @@ def arguments(case: Case, name: str) -> dict[str, Any]:
     }
 
 
-def run(case: Case, name: str, **more: Any) -> Plan:
+def run(case: Case, name: str, **more: Any) -> RebalancePlan:
     return PLANNERS[name](**arguments(case, name), **more)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import megaphone
-from planners.rebalance import Plan, llfd, min_mig, min_table, mixed
+from planners.rebalance import RebalancePlan, llfd, min_mig, min_table, mixed
 from tests.planners.rebalance.cases import ORACLES, PLANNERS, cases, run
 from tests.planners.rebalance.oracle import Case
 
@@ -19,7 +19,7 @@ TOY = {"home": [0, 0, 0, 1, 1, 1], "current": [0, 0, 1, 1, 0, 1], "instances": 2
 TOY_COSTS = [7, 4, 2, 1, 5, 1]  # k1 to k6 of Figure 4
 
 
-def consistent(case: Case, plan: Plan) -> None:
+def consistent(case: Case, plan: RebalancePlan) -> None:
     """What a plan says of itself is so, and no key is lost or doubled."""
     where = plan.assignment.tolist()
     assert len(where) == len(case.cost) and all(0 <= d < case.instances for d in where)

@@ -8,7 +8,7 @@ for tables) counts as added, though it is used again: only state is excused.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import trio
@@ -94,7 +94,7 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) 
     while not controller.statistics.bytes.all():  # without sizes there is no budget
         await go_on()
     result = []
-    homes: list[Any] = [halved(setup.bins), np.arange(setup.bins) % 2]
+    homes = [halved(setup.bins), np.arange(setup.bins) % 2]
     for home in homes:
         await calm_down()
         came = (home == worker.index) & (np.array(controller.configuration) != worker.index)
@@ -113,7 +113,7 @@ async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) 
     return result
 
 
-def measure(setup: Setup, strategy: Strategy) -> list[Any]:
+def measure(setup: Setup, strategy: Strategy) -> list[list[Footprint]]:
     """By worker, what `footprints` found, on two fresh processes: what another strategy has left would hide what this
     one needs."""
     return dataflow.execute(footprints, setup, strategy, workers=2)

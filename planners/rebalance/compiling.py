@@ -1,5 +1,4 @@
-"""The decorator of kernels that divide as numpy does.
-"""
+"""The decorator of kernels that divide as numpy does."""
 
 from __future__ import annotations
 

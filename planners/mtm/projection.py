@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.errors import BadRequest
-from planners.mtm.cheapest import cheapest
-from planners.mtm.matching import costs as migration_costs
-from planners.mtm.partitionings import Tree
+from planners.intervals.matching import costs as migration_costs
+from planners.intervals.partitionings import Tree
 from planners.mtm.policy import Policy, evaluate
-from planners.mtm.problem import Problem
+from planners.mtm.problem import MTMProblem
+from planners.mtm.search import cheapest
 
 Floats = NDArray[np.float64]
 MOST_SWEEPS = 200  # a handful is usual; what needs more is going round in rounding errors
@@ -39,7 +39,7 @@ Costs = Mapping[int, Floats]  # by node count, the projected cost by rank
 class Projected:
     """Projected costs, by node count and rank, at most `error` from the truth."""
 
-    problem: Problem
+    problem: MTMProblem
     costs: Costs
     error: float
     iterations: int
@@ -48,7 +48,7 @@ class Projected:
 class Sweep:
     """One application of the Bellman equation, to any sources. Holds the targets as trees: O(partitionings) memory."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: MTMProblem) -> None:
         self._problem = problem
         self._prefix = problem.cells.size_prefix()
         self._trees: dict[int, Tree] = {}
@@ -85,7 +85,7 @@ class Correction:
     error: float
 
     @classmethod
-    def after(cls, problem: Problem, low: Mapping[int, float], high: Mapping[int, float]) -> Correction:
+    def after(cls, problem: MTMProblem, low: Mapping[int, float], high: Mapping[int, float]) -> Correction:
         gamma, matrix, counts = problem.gamma, problem.transitions.matrix, problem.counts
         middle = np.array([(low[n] + high[n]) / 2 for n in counts])
         half = max((high[n] - low[n]) / 2 for n in counts)
@@ -93,7 +93,7 @@ class Correction:
         return cls(dict(zip(counts, shift.tolist(), strict=True)), gamma / (1 - gamma) * half)
 
 
-def close_enough(problem: Problem, error: float, tolerance: float, sweeps: int) -> bool:
+def close_enough(problem: MTMProblem, error: float, tolerance: float, sweeps: int) -> bool:
     """Whether to stop. A tolerance is a share of the size of all state: it means the same in bytes and in gigabytes."""
     if error <= tolerance * (problem.tasks.total_size or 1):
         return True
@@ -102,8 +102,8 @@ def close_enough(problem: Problem, error: float, tolerance: float, sweeps: int) 
     return False
 
 
-def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
-    """The projected costs, in this process. At worst O(partitionings squared); see `cheapest` for why it is less."""
+def project(problem: MTMProblem, tolerance: float = 1e-9, limit: int = 2_000_000) -> Projected:
+    """The projected costs, in this process. At worst O(partitionings squared); see `search` for why it is less."""
     problem.check(limit)
     sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
     sweep = Sweep(problem)
@@ -121,14 +121,14 @@ def project(problem: Problem, tolerance: float = 1e-9, limit: int = 2_000_000) -
         costs = settled(problem, swept)
 
 
-def settled(problem: Problem, swept: Mapping[int, tuple[Floats, Policy]]) -> Costs:
+def settled(problem: MTMProblem, swept: Mapping[int, tuple[Floats, Policy]]) -> Costs:
     """The costs of the choices that a sweep made, if they are kept for ever."""
     new, policies = zip(*(swept[nodes] for nodes in problem.counts), strict=True)
     costs = evaluate(list(policies), problem.transitions.matrix, problem.gamma, list(new))
     return dict(zip(problem.counts, costs, strict=True))
 
 
-def dense(problem: Problem, limit: int = 5_000) -> Projected:
+def dense(problem: MTMProblem, limit: int = 5_000) -> Projected:
     """The same by policy iteration over the full matrix of costs: an oracle, for some thousand partitionings."""
     problem.check(limit)
     sources = {nodes: problem.partitionings(nodes).cuts() for nodes in problem.counts}
@@ -157,7 +157,11 @@ def _better(totals: Floats, choice: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _evaluate(
-    choice: NDArray[np.int64], move: Mapping[int, Floats], likely: Floats, blocks: Mapping[int, slice], problem: Problem
+    choice: NDArray[np.int64],
+    move: Mapping[int, Floats],
+    likely: Floats,
+    blocks: Mapping[int, slice],
+    problem: MTMProblem,
 ) -> Floats:
     """The costs if every choice is made so for ever: a linear system."""
     rows = np.arange(len(likely))

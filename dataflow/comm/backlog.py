@@ -11,11 +11,11 @@ _LEAST = 1 << 28  # bytes: workers do not start at the same moment, and whoever 
 _MESSAGE = 256  # what any message takes
 
 
-class Held:
+class Backlog:
     """By the number of their dataflow, what other workers have said about it. O(1) for each message."""
 
     def __init__(self, limit: int) -> None:
-        """`limit` is what may be on its way from a worker (see flow): some times that is kept for each."""
+        """`limit`: how much may be on its way from a worker (see flow). Four times as much is kept for each sender."""
         self._most = max(4 * limit, _LEAST)
         self._messages: dict[int, list[Message]] = {}
         self._weights: dict[int, int] = {}  # by sender

@@ -11,8 +11,8 @@ seems. By default keys are therefore gathered between the same two representativ
 choice of a representative is needed, which is faster, and ψ sees no rounding, which is more exact (figure skew-11
 shows both).
 
-The keys of a vector look alike, so ψ does not tell them apart: if some of them go, then every so many-th one, in the
-order of keys. Were it the first ones, and keys numbered by rank, then the dearer half of a vector would go.
+The keys of a vector look alike, so ψ does not tell them apart. If some of them move, they are spread evenly over the
+vector, in the order of keys. If the first ones moved, and keys were numbered by rank, the dearer half would move.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planners.rebalance.compiled import compiled
+from planners.rebalance.compiling import compiled
 from planners.rebalance.hlhe import hlhe, levels
-from planners.rebalance.kernels import Floats, Ints, Moved, Records
-from planners.rebalance.problem import Problem, problem
+from planners.rebalance.kernels import Floats, Ints, KeyRecords, Moved
+from planners.rebalance.problem import RebalanceProblem, problem
 
 Codes = NDArray[np.int64]
 
@@ -48,30 +48,30 @@ class Vectors:
         return int(self.count.size)
 
 
-class Amounts(NamedTuple):
+class KeyAmounts(NamedTuple):
     """What keys cost, or hold: as planned with, and the number of the representative that they share."""
 
     value: Floats
     number: Ints
 
 
-class Compact:
+class CompactForm:
     """Keys as vectors, and the way back. Building it costs a few passes over the keys, without sorting."""
 
-    def __init__(self, given: Problem, r: int, means: bool = True) -> None:
+    def __init__(self, given: RebalanceProblem, r: int, means: bool = True) -> None:
         cost, state = (self._means if means else self._representatives)(given, r)
         self.vector_of, firsts = _gather(given.current, given.home, cost.number, state.number, given.instances)
         count, costs, states = _average(self.vector_of, firsts.size, cost.value, state.value)
-        self.records = Records(costs, states, given.home[firsts], given.current[firsts], count)
+        self.records = KeyRecords(costs, states, given.home[firsts], given.current[firsts], count)
 
-    def _means(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
-        return Amounts(given.cost, levels(given.cost, r)), Amounts(given.state, levels(given.state, r))
+    def _means(self, given: RebalanceProblem, r: int) -> tuple[KeyAmounts, KeyAmounts]:
+        return KeyAmounts(given.cost, levels(given.cost, r)), KeyAmounts(given.state, levels(given.state, r))
 
-    def _representatives(self, given: Problem, r: int) -> tuple[Amounts, Amounts]:
-        """As means of representatives that are all the same, vectors have representatives."""
+    def _representatives(self, given: RebalanceProblem, r: int) -> tuple[KeyAmounts, KeyAmounts]:
+        """Keys by HLHE's representatives. The mean of a vector's equal representatives is the representative itself."""
         cost = hlhe(given.cost, r, group=given.current, groups=given.instances)
         state = hlhe(given.state, r, group=given.current, groups=given.instances)
-        return Amounts(cost.values, cost.chosen), Amounts(state.values, state.chosen)
+        return KeyAmounts(cost.values, cost.chosen), KeyAmounts(state.values, state.chosen)
 
     @property
     def vectors(self) -> int:
@@ -105,7 +105,7 @@ def compact(
     [(1, 0, 4.0, 4.0, 2), (1, 1, 8.0, 8.0, 1)]
     """
     given = problem(cost, state, home=home, current=current, instances=instances, theta=0.0, window=window)
-    records = Compact(given, r, means).records
+    records = CompactForm(given, r, means).records
     return Vectors(records.current, records.current, records.home, records.cost, records.state, records.units)
 
 

@@ -1,17 +1,22 @@
-"""Progressive mini-migrations: a migration in steps that burden no node with more than so many bins (section 3.2).
+"""Progressive mini-migrations: a migration in steps, in each of which a node moves few bins (section 3.2).
 
-The papers limit the tasks that a node takes in, because those are suspended meanwhile; here the tasks that a node gives
-away are limited too, so that neither link is crowded. A limit on the bins of a step altogether is `megaphone.batched`.
+The papers limit the tasks that a node takes in, because those are suspended meanwhile. The tasks that a node gives away
+are limited here too, so that neither link is crowded. A limit on the bins of a step altogether is `megaphone.batched`.
+
+The strategies are those of `megaphone`, which is imported when the first one is made: planning alone needs none of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from megaphone.migration.strategies import Change, Strategy, matched
 from planners.errors import BadRequest, PlannerError
 from planners.links.schedule import Schedule
-from planners.model import Moves, Plan
+from planners.model import Plan, TaskMoves
+
+if TYPE_CHECKING:
+    from megaphone.migration.strategies import Change, Strategy
 
 
 def progressive(limit: int, gap: int = 0) -> Strategy:
@@ -24,11 +29,15 @@ def progressive(limit: int, gap: int = 0) -> Strategy:
         raise BadRequest(f"a node must be allowed to move at least one bin at a time, not {limit}")
     if gap < 0:
         raise BadRequest(f"a gap cannot be negative: {gap}")
+    from megaphone.migration.strategies import Strategy
+
     return Strategy(f"at most {limit} bins a node", lambda changes: _cut(changes, limit), gap)
 
 
-def mini_migrations(plan: Plan, limit: int) -> list[Moves]:
+def mini_migrations(plan: Plan, limit: int) -> list[TaskMoves]:
     """The moves of a plan in the steps of `progressive`."""
+    from megaphone.migration.strategies import Change
+
     changes = [Change(task, origin, destination) for task, origin, destination in plan.moves]
     return [[(c.bin, c.origin, c.destination) for c in step] for step in progressive(limit).cut(changes)]
 
@@ -41,6 +50,8 @@ def scheduled(schedule: Schedule, gap: int = 0) -> Strategy:
     """
     if schedule.pieces:
         raise BadRequest("bins in pieces belong to several phases: ask for schedule(plan, pieces=False)")
+    from megaphone.migration.strategies import Strategy
+
     route = {transfer.task: transfer for transfer in schedule.transfers}
 
     def cut(changes: list[Change]) -> list[list[Change]]:
@@ -64,6 +75,8 @@ def _cut(changes: list[Change], limit: int) -> list[list[Change]]:
     With s steps, a node of d bins is split into parts of s bins each, the last of fewer; there are at most `limit`
     parts if s is at least d / limit. Each part meets each of s colours at most once, and s colours suffice (König).
     """
+    from megaphone.migration.strategies import Change, matched
+
     sent, received = Counter(c.origin for c in changes), Counter(c.destination for c in changes)
     steps = max((-(-count // limit) for count in (*sent.values(), *received.values())), default=1)
     out: Counter[int] = Counter()

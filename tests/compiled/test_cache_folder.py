@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from numba import int64
 
+from dataflow.compiled.cache_folder import Untrusted, check_owner, open_cache_folder
 from dataflow.compiled.kernel import kernel
-from dataflow.compiled.place import Untrusted, check_owner, open_place
 from tests.compiled.test_damage import ROOT, run, shift
 
 as_root = pytest.mark.skipif(not ROOT, reason="gives files away, which root may")
@@ -24,7 +24,7 @@ NOBODY = 65534
 
 
 def place() -> Path | None:
-    with open_place() as found:
+    with open_cache_folder() as found:
         return None if found is None else found.path
 
 
@@ -41,7 +41,7 @@ class Planted:
 def plant(trace: Path) -> None:
     """Puts code where `shift` is looked for, in whichever folder is used."""
     compiled: Any = kernel()(shift)
-    with open_place() as found:
+    with open_cache_folder() as found:
         assert found is not None
         compiled._cache.entry(int64(int64)).write(found, pickle.dumps(Planted(trace)))
 
@@ -113,7 +113,7 @@ def test_a_home_that_another_made_is_fine_as_long_as_ours_in_it_is_ours(cache: P
 def test_a_folder_that_cannot_be_written_to_gives_way_to_a_temporary_one(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dataflow.compiled.place.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("dataflow.compiled.cache_folder.gettempdir", lambda: str(tmp_path))
     expected = tmp_path / f"megaphone-dataflow-{os.geteuid()}" / "compiled"
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a file"))  # no folder can be made in it

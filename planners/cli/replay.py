@@ -9,36 +9,42 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import planners
 from planners import decoding
 from planners.errors import BadRequest
-from planners.intervals.baselines import redist, storm
-from planners.loop.loop import Loop
-from planners.loop.observation import TABLE, Ints, Observation, by_bins, by_intervals
-from planners.model import Plan
-from planners.rebalance import llfd, min_mig, min_table, mixed, mixed_bf, readj
+from planners.model import Amounts
 
-PLANNERS: dict[str, Callable[..., Any]] = {
-    "mixed": mixed,
-    "min-mig": min_mig,
-    "min-table": min_table,
-    "llfd": llfd,
-    "mixed-bf": mixed_bf,
-    "readj": readj,
+if TYPE_CHECKING:
+    from planners.loop import Loop, Observation
+    from planners.loop.planning import IntervalPlanner, Rebalancer
+
+# Planners are looked up when they are asked for, and the loop is imported then: compilers are no small import.
+PLANNERS: dict[str, Callable[[], Rebalancer]] = {
+    "mixed": lambda: planners.mixed,
+    "min-mig": lambda: planners.min_mig,
+    "min-table": lambda: planners.min_table,
+    "llfd": lambda: planners.llfd,
+    "mixed-bf": lambda: planners.mixed_bf,
+    "readj": lambda: planners.readj,
 }
-OTHERWISE: dict[str, Callable[..., Plan]] = {"storm": storm, "redist": redist}
+OTHERWISE: dict[str, Callable[[], IntervalPlanner]] = {
+    "storm": lambda: planners.storm,
+    "redist": lambda: planners.redist,
+}
+TABLE = 3_000  # the most entries of a routing table, as in `planners.loop`
 COLUMNS = ("interval", "worker", "bin", "records", "bytes", "cost")
 ADVICE = "it cannot be read as a log of statistics, as megaphone.load.statistics.as_columns gives, in .json or .parquet"
 MOST_BINS = 1 << 20  # as many as an operator may have
 MOST_WORKERS = 1 << 16
 
 
-def add_command(commands: Any) -> None:
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command's options."""
     parser = commands.add_parser("loop", help="what the closed loop would have done about a log of statistics")
     parser.add_argument("log", metavar="LOG", help="statistics by interval, worker and bin (.parquet or .json)")
@@ -72,15 +78,17 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def _loop(options: argparse.Namespace) -> Loop:
+    from planners.loop import Loop, by_bins, by_intervals
+
     if options.capacity is None:
-        planner = by_bins(PLANNERS[options.planner], options.theta, options.table)
+        planner = by_bins(PLANNERS[options.planner](), options.theta, options.table)
     else:
-        otherwise = None if options.otherwise is None else OTHERWISE[options.otherwise]
+        otherwise = None if options.otherwise is None else OTHERWISE[options.otherwise]()
         planner = by_intervals(tau=options.theta, capacity=options.capacity, otherwise=otherwise)
     return Loop(planner, patience=options.patience, cool_down=options.cool_down)
 
 
-def read_log(path: str) -> dict[str, Ints]:
+def read_log(path: str) -> dict[str, Amounts]:
     """The columns of a log; BadRequest says what is wrong with it."""
     found = _from_parquet(path) if path.endswith(".parquet") else _from_json(path)
     with decoding.naming(path, ADVICE):
@@ -99,7 +107,7 @@ def read_log(path: str) -> dict[str, Ints]:
     return found
 
 
-def _from_parquet(path: str) -> dict[str, Ints]:
+def _from_parquet(path: str) -> dict[str, Amounts]:
     with decoding.parquet(path, ADVICE):
         table = pq.ParquetFile(path, page_checksum_verification=True).read()
         table.validate(full=True)
@@ -113,7 +121,7 @@ def _from_parquet(path: str) -> dict[str, Ints]:
     return {name: table[name].to_numpy() for name in COLUMNS}
 
 
-def _from_json(path: str) -> dict[str, Ints]:
+def _from_json(path: str) -> dict[str, Amounts]:
     try:
         found = decoding.read_object(path, ADVICE)
     except FileNotFoundError as error:
@@ -124,8 +132,10 @@ def _from_json(path: str) -> dict[str, Ints]:
         return {name: np.array(decoding.numbers(found, name)) for name in COLUMNS}
 
 
-def observations(columns: dict[str, Ints], workers: int | None, cost: str) -> Iterator[Observation]:
-    """What was seen in each interval. A bin that was not heard of is where it was last."""
+def observations(columns: dict[str, Amounts], workers: int | None, cost: str) -> Iterator[Observation]:
+    """What was seen in each interval. A bin of which an interval says nothing is where it was last."""
+    from planners.loop import Observation
+
     bins = int(columns["bin"].max()) + 1
     peers = int(columns["worker"].max()) + 1
     if workers is not None and workers < peers:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.compiled.kernel import kernel
-from planners.mtm.partitionings import Cuts, Tree
+from planners.intervals.partitionings import Cuts, Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,12 +8,12 @@ import pytest
 from planners.errors import BadRequest, Infeasible
 from planners.model import Tasks
 from planners.mtm.grids import Grid, coarse
-from planners.mtm.problem import Problem
-from planners.mtm.projected import dense, project
+from planners.mtm.problem import MTMProblem
+from planners.mtm.projection import dense, project
 from planners.mtm.transitions import Transitions
 from tests.planners import bellman
 
-EXAMPLE = Problem(Tasks(bellman.SIZES, bellman.LOADS), Transitions([2, 3, 4], bellman.TABLE_4), tau=0.5, gamma=0.8)
+EXAMPLE = MTMProblem(Tasks(bellman.SIZES, bellman.LOADS), Transitions([2, 3, 4], bellman.TABLE_4), tau=0.5, gamma=0.8)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_values_of_the_example(solve: object, nodes: int, cuts: list[int], c
     assert solved.costs[nodes][rank] == pytest.approx(cost, abs=1e-6)
 
 
-def random_problem(seed: int) -> Problem:
+def random_problem(seed: int) -> MTMProblem:
     rng = np.random.default_rng(seed)
     counts = sorted(rng.choice(np.arange(1, 6), rng.integers(1, 4), replace=False).tolist())
     m = int(rng.integers(3, 8))
@@ -41,7 +41,7 @@ def random_problem(seed: int) -> Problem:
         matrix = np.eye(len(counts))[np.roll(np.arange(len(counts)), 1)]
     tasks = Tasks(rng.choice([0, 1, 2, 7, 30], m), rng.choice([1, 1, 2, 3], m))
     gamma = float(rng.choice([0.0, 0.5, 0.8, 0.95]))
-    return Problem(tasks, Transitions(counts, matrix / matrix.sum(axis=1, keepdims=True)), tau=1.5, gamma=gamma)
+    return MTMProblem(tasks, Transitions(counts, matrix / matrix.sum(axis=1, keepdims=True)), tau=1.5, gamma=gamma)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -80,7 +80,7 @@ def test_a_grid_costs_no_more_than_its_bound(seed: int) -> None:
     tasks = Tasks(rng.integers(0, 6, m), rng.integers(1, 3, m))
     anywhere = Grid([0, *sorted(rng.choice(np.arange(1, m), 5, replace=False).tolist()), m])
     grid = anywhere if seed % 2 else coarse(tasks, 5)
-    on_grid = dense(Problem(tasks, Transitions(counts, [[0.4, 0.6], [0.9, 0.1]]), tau, gamma, grid))
+    on_grid = dense(MTMProblem(tasks, Transitions(counts, [[0.4, 0.6], [0.9, 0.1]]), tau, gamma, grid))
     sizes, loads = tasks.sizes.tolist(), tasks.loads.tolist()
     limits = bellman.mean_limits(loads, counts, tau)
     tighter = {nodes: limit - grid.load_error(tasks) for nodes, limit in limits.items()}
@@ -107,16 +107,16 @@ def test_a_grid_of_every_task_is_exact() -> None:
 def test_what_is_no_problem_is_refused() -> None:
     for gamma in (1.0, -0.1, float("nan")):
         with pytest.raises(BadRequest, match="below one"):
-            Problem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, gamma)
+            MTMProblem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, gamma)
     with pytest.raises(BadRequest, match="ends at 9"):
-        Problem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, 0.8, Grid([0, 4, 9]))
+        MTMProblem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, 0.8, Grid([0, 4, 9]))
     with pytest.raises(BadRequest, match="ascends"):
         Grid([0, 4, 4, 10])
 
 
 def test_parameters_tell_all_of_a_problem() -> None:
-    gridded = Problem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, 0.8, coarse(EXAMPLE.tasks, 5))
+    gridded = MTMProblem(EXAMPLE.tasks, EXAMPLE.transitions, 0.5, 0.8, coarse(EXAMPLE.tasks, 5))
     for problem in (EXAMPLE, gridded):
-        assert Problem.of(problem.parameters()) == problem
-        assert Problem.of(problem.parameters()).fingerprint == problem.fingerprint
+        assert MTMProblem.of(problem.parameters()) == problem
+        assert MTMProblem.of(problem.parameters()).fingerprint == problem.fingerprint
     assert gridded.fingerprint != EXAMPLE.fingerprint

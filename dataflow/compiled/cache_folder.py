@@ -4,9 +4,9 @@ In `$XDG_CACHE_HOME/megaphone-dataflow/compiled`, or under `~/.cache`; where tha
 without a home), in a folder of this user's own under the temporary directory; and if that cannot be either, nowhere.
 
 Whoever can put a file there can run code as us, for what is kept is unpickled. So the folder must belong to this user,
-and nobody else may write to it. Its owner is asked of the open folder, and files are opened relative to that: if
-somebody can write to a folder above and puts another in its place, that is another's folder, or it is not the open one.
-So the folders above need not be trusted.
+and nobody else may write to it. We check the owner of the open folder, and open files relative to it. Somebody who can
+write to a folder above may put another folder in its place; but that belongs to somebody else, or it is not the one
+that we have opened. So the folders above need not be trusted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Untrusted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CacheFolder:
     """An open folder of ours."""
 
     path: Path
@@ -44,14 +44,14 @@ class Place:
 
 
 @contextmanager
-def open_place() -> Iterator[Place | None]:
-    """The folder for compiled code, made if need be; None if there is none, which is said once."""
-    place = _find()
+def open_cache_folder() -> Iterator[CacheFolder | None]:
+    """The folder for compiled code, made if need be; None if there is none, of which users are told once."""
+    folder = _find()
     try:
-        yield place
+        yield folder
     finally:
-        if place is not None:
-            os.close(place.fd)
+        if folder is not None:
+            os.close(folder.fd)
 
 
 def check_owner(status: os.stat_result, name: str | Path) -> None:
@@ -62,7 +62,7 @@ def check_owner(status: os.stat_result, name: str | Path) -> None:
         raise Untrusted(f"other users may write to {name} (mode {stat.S_IMODE(status.st_mode):o})")
 
 
-def _find() -> Place | None:
+def _find() -> CacheFolder | None:
     troubles = []
     for base, name in _candidates():
         try:
@@ -93,7 +93,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     yield Path(temporary), f"{_NAME}-{os.geteuid()}"
 
 
-def _open(base: Path, name: str) -> Place:
+def _open(base: Path, name: str) -> CacheFolder:
     """Our folder in `base`; OSError if it cannot be made or written to, Untrusted if it is not ours alone."""
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd, path = os.open(base, _FOLDER), base
@@ -107,7 +107,7 @@ def _open(base: Path, name: str) -> Place:
     except BaseException:
         os.close(fd)
         raise
-    return Place(path, fd)
+    return CacheFolder(path, fd)
 
 
 def _step(above: int, name: str, path: Path) -> int:

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench.resident import Footprint, tables
+from bench.footprint import Footprint, tables
 from dataflow.state.tables.table import DenseTable
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
 
 
-class Outstanding:
+class Completion:
     """Asks whether a time of the root is complete everywhere: past the frontiers of all the places where streams
     end."""
 

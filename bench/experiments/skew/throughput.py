@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
-from typing import Any
+
+from numpy.typing import ArrayLike
 
 from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.programs import Shape, Trades
 from bench.experiments.skew.scenario import Scenario, adjustments, mean_cost, mean_skewness, median_ms
-from bench.experiments.skew.streaming import MERGES, Outcome, Stream, hashing_share, measure
+from bench.experiments.skew.streaming import MERGES, SkewOutcome, SkewStream, hashing_share, measure
 from bench.experiments.skew.streaming import PLANNERS as STEERED
 from bench.registry import benchmark, figure
 from bench.run import Run
-from planners.rebalance import Plan, mixed, mixed_bf, readj
+from planners.loop.planning import Rebalancer
+from planners.rebalance import RebalancePlan, mixed, mixed_bf, readj
 from planners.rebalance.readj import SIGMAS
 
 
-def _stream(run: Run, intervals: int = 3, epochs: int = 150) -> Stream:
+def _stream(run: Run, intervals: int = 3, epochs: int = 150) -> SkewStream:
     quick = Shape(intervals=2, epochs=80)
-    return Stream("", shape=quick if run.quick else Shape(intervals=intervals, epochs=epochs))
+    return SkewStream("", shape=quick if run.quick else Shape(intervals=intervals, epochs=epochs))
 
 
-def _throughput(stream: Stream) -> float:
+def _throughput(stream: SkewStream) -> float:
     return measure(stream).throughput(stream.settled)
 
 
-def _mean(stream: Stream, seeds: Sequence[int]) -> float:
+def _mean(stream: SkewStream, seeds: Sequence[int]) -> float:
     """The mean over data of several seeds: how uneven hashing is depends on which keys meet."""
     return fmean(_throughput(stream.but(seed=seed)) for seed in seeds)
 
@@ -54,7 +56,8 @@ def skew_12(run: Run) -> None:
     costs = Panel("fluctuation f", "migration cost (% of all state)")
     loads = Panel("fluctuation f", "greatest load by plan / mean (mean of plans)")
     fine = partial(_without_beta, sigma=0.001)  # tracks many more keys
-    planners: dict[str, Any] = {"Mixed": mixed, "Readj": _without_beta, "MixedBF": mixed_bf, "Readj, σ = 0.001": fine}
+    planners: dict[str, Rebalancer] = {"Mixed": mixed, "Readj": _without_beta, "MixedBF": mixed_bf}
+    planners["Readj, σ = 0.001"] = fine
     for f in run.each("f", [0.2, 1.0] if run.quick else [0.1, 0.5, 1.0, 1.5, 2.0]):
         for name, planner in planners.items():
             found = adjustments(base.but(f=f), planner)
@@ -68,8 +71,22 @@ def skew_12(run: Run) -> None:
     draw(run, "Plans by fluctuation", caption, times, costs, loads)
 
 
-def _without_beta(*arrays: Any, beta: float = 0.0, **options: Any) -> Plan:
-    return readj(*arrays, **options)
+def _without_beta(
+    cost: ArrayLike,
+    state: ArrayLike,
+    *,
+    home: ArrayLike,
+    current: ArrayLike,
+    instances: int,
+    theta: float,
+    table: int | None,
+    beta: float,
+    sigma: float | Sequence[float] = SIGMAS,
+) -> RebalancePlan:
+    """Readj, which knows no β, called as the others are."""
+    return readj(
+        cost, state, home=home, current=current, instances=instances, theta=theta, table=table, sigma=sigma
+    )
 
 
 @figure("skew-13", "throughput and latency by fluctuation, with the loop on, under hashing and ideally")
@@ -103,7 +120,7 @@ def skew_14(run: Run) -> None:
                     found = _mean(base.but(data=data, mode=mode, theta=theta), seeds)
                     panel.add(mode, theta, found / 1e3)
                     run.report(f"{data}, {mode}, theta {theta:g}", found, "records/s", baseline=ideal)
-            else:  # the tolerance is nothing to it
+            else:  # it has no tolerance
                 found = _mean(base.but(data=data, mode=mode), seeds)
                 for theta in (thetas[0], thetas[-1]):
                     panel.add(f"{mode} (dashed)", theta, found / 1e3)
@@ -159,13 +176,13 @@ def skew_16(run: Run) -> None:
 
 
 def _add_timeline(
-    panel: Panel, mode: str, outcome: Outcome, points: int, scale: float = 1.0, seconds: bool = False
+    panel: Panel, mode: str, outcome: SkewOutcome, points: int, scale: float = 1.0, seconds: bool = False
 ) -> None:
     for share, at, throughput in outcome.timeline(points):
         panel.add(mode, at if seconds else scale * share, throughput / 1e3)
 
 
-def _caption(stream: Stream, *varied: str) -> str:
+def _caption(stream: SkewStream, *varied: str) -> str:
     """What is held fixed, and how long the stream was."""
     shape = stream.shape
     signs: Sequence[tuple[str, str]] = [

@@ -1,4 +1,4 @@
-"""Maps of times that are asked for their least: a SortedDict, beside what is written by hand where that is hot."""
+"""Maps by time that give up their least time: a SortedDict, beside a dictionary with a heap or a scan."""
 
 import time
 from collections.abc import Callable
