@@ -5,4 +5,5 @@
 - `operator`: an operator at run time: its ports, and the step that the worker calls.
 - `hooks`: how recovery, membership and commands reach what an operator keeps, by its name.
 - `capability`: the right to send at a time. `notificator`: holds capabilities until their times are complete.
+- `hooks`: what the engine asks of stateful operators; through these it reaches the state of a running dataflow.
 """
