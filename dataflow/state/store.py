@@ -162,8 +162,8 @@ class Store(ABC, Generic[B]):
         have no marks: they are few, and `copy_apart` gives all of them.
 
         Until this is asked for it costs nothing. Then it costs one pass over the keys of each batch: in `FoldStore`,
-        with 16 million hashed keys in 2^8 bins, a record took 1.04 times as long (median of 40 pairs, quartiles 1.00
-        and 1.10).
+        with 16 million hashed keys in 2^8 and 2^12 bins, a record took 1.04 times as long (median of 40 pairs,
+        quartiles 1.00 and 1.10).
         """
 
     @abstractmethod

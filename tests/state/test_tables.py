@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -14,12 +12,11 @@ import pytest
 from dataflow.columns.hashing import as_words, mix, mix_all, unmix_all
 from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import fold
-from dataflow.state.memory import allocation, reuse
-from dataflow.state.memory.segments import RESERVED, OutOfMemory, Segments
+from dataflow.state.memory import allocation
+from dataflow.state.memory.segments import OutOfMemory, Segments
 from dataflow.state.tables import blocks, hash_kernels
 from dataflow.state.tables import table as table_module
 from dataflow.state.tables.table import Dense, DenseTable, HashTable, Table, make_table
-from tests.columns.mapped import resident_of
 
 AWKWARD = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 0x9E3779B97F4A7C15, 2**64 - 0x9E3779B97F4A7C15]
 STATE = {"n": "i8", "x": "f4", "flags": ("u1", 3)}
@@ -422,63 +419,3 @@ def test_a_dense_domain_without_room_for_homes_does_without() -> None:
     table = DenseTable(4, {"n": "i8"}, 1 << 31)
     with pytest.raises(MemoryError, match="outgrown"):  # bins are made one after the other, as far as it goes
         table.rows(keys_of(0, 1, 2, 3))
-
-
-def test_addresses_of_tables_that_are_garbage_are_used_again() -> None:
-    """More arrays than there are addresses for, each in a cycle that only the collector can free."""
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(600):
-            garbage: list[Any] = [segments := Segments(2, 1)]
-            garbage.append(garbage)
-            assert segments.words.nbytes == RESERVED
-    finally:
-        gc.enable()
-        gc.collect()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which pages are there")
-def test_large_segments_without_a_bin_have_no_memory_and_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the large page that one written word would cost. But for those that are kept."""
-    rows, bins, kept = 1 << 19, 16, 2  # 4 MiB each
-    monkeypatch.setattr(reuse, "MOST", (kept * rows + 1) * 8)
-    monkeypatch.setattr(reuse, "SECONDS", 3600.0)
-    segments = Segments(bins, 1)
-
-    def fill() -> set[int]:
-        for bin in range(bins):
-            segments.make(bin, rows, rows)
-            segments.contents(bin)[:] = bin + 1
-        assert all((segments.contents(bin) == bin + 1).all() for bin in range(bins))
-        return set(segments.meta[:, allocation.FIRST].tolist())
-
-    places = fill()
-    assert len(places) == bins and resident_of(segments.words, bins * rows) == bins << 22
-    for round in range(2):
-        for bin in range(bins):
-            segments.clear(bin)
-        assert resident_of(segments.words, bins * rows) == kept << 22
-        if round:
-            segments.let_go()
-            assert resident_of(segments.words, bins * rows) == 0
-        assert fill() == places
-
-
-@pytest.mark.parametrize("kept", [0, 1 << 30])
-@pytest.mark.parametrize(("rows", "words"), [(1 << 10, 5), (96, 86), (1 << 14, 5), (1 << 18, 5)])
-def test_a_place_that_is_kept_has_zeros_once_its_bin_has_left(
-    rows: int, words: int, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pages that lie within it are given back or written to, and so are its edges (96 rows of 86 words begin and end in
-    the middle of a page); its neighbours are not."""
-    monkeypatch.setattr(reuse, "MOST", kept)
-    table = DenseTable(4, {"a": ("i8", words)}, 4 * rows)
-    keys = np.arange(4 * rows, dtype=np.uint64)
-    table["a"][table.rows(keys)] = 7
-    for gone in (1, 2):
-        table.segments.clear(gone)
-        table.departed(gone)
-        places = table.rows(keys)  # bins that are not there are made where they were
-        assert (table["a"][places] == np.where(keys % 4 == gone, 0, 7)[:, None]).all()
-        table["a"][places] = 7
