@@ -274,7 +274,9 @@ def handed_over(kind: Kind, store: Store[Any], waiting: dict[int, list[list[Reco
     while batches or store.least_pending is not None:
         due, first = store.least_pending, min(batches, default=None)
         if store.fires_together and due is not None and (first is None or due < first):
-            for time, results in store.fire(TIMES + 6 if first is None else first - 1):
+            until = TIMES + 6 if first is None else first - 1
+            for time, results in store.fire(until):
+                assert time <= until, "what is due later waits for the records of its time"
                 note(time, results)
         elif store.fires_together and first is not None:
             note(first, store.receive(first, batches.pop(first)))
