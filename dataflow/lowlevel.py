@@ -4,7 +4,7 @@ from dataflow.build.builder import Context, OperatorBuilder, binary, unary, unar
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
 from dataflow.channels.hashing import stable_hash
-from dataflow.channels.pact import Broadcast, Exchange, Pact, Pipeline, ToWorker
+from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact, Pipeline, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.progress.change_batch import ChangeBatch
 from dataflow.progress.graph import Graph, Source, Target
@@ -16,6 +16,7 @@ from dataflow.time.timestamp import Domain
 
 __all__ = [
     "Antichain",
+    "Batch",
     "Broadcast",
     "Capability",
     "ChangeBatch",

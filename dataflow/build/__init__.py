@@ -3,5 +3,6 @@
 - `scope`: where operators are built, the root of a dataflow or a nested scope. `stream`: what operators are applied to.
 - `builder`: the n-ary builder of operators, and `unary`, `binary` and `unary_notify` on top of it.
 - `operator`: an operator at run time: its ports, and the step that the worker calls.
+- `hooks`: how recovery, membership and commands reach what an operator keeps, by its name.
 - `capability`: the right to send at a time. `notificator`: holds capabilities until their times are complete.
 """

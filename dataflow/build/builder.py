@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 D = TypeVar("D")  # of records that come in
 E = TypeVar("E")  # of those that go out
 F = TypeVar("F")  # of those that come in at the second input
+
+OnColumns: TypeAlias = Callable[[MessageCapability, Columns, OutputPort[E], Notificator], None]
+OnRows: TypeAlias = Callable[[MessageCapability, list[D], OutputPort[E], Notificator], None]
+OnNotify: TypeAlias = Callable[[Capability, OutputPort[E], Notificator], None]
 
 
 class Context:
@@ -302,8 +306,8 @@ def binary(
 def unary_notify(
     stream: Stream[Columns],
     name: str,
-    on_batch: Callable[[MessageCapability, Columns, OutputPort[E], Notificator], None],
-    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+    on_batch: OnColumns[E],
+    on_notify: OnNotify[E],
     *,
     pact: Pact | None = ...,
 ) -> Stream[E]: ...
@@ -313,18 +317,29 @@ def unary_notify(
 def unary_notify(
     stream: Stream[D],
     name: str,
-    on_batch: Callable[[MessageCapability, list[D], OutputPort[E], Notificator], None],
-    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+    on_batch: OnRows[D, E],
+    on_notify: OnNotify[E],
+    *,
+    pact: Pact | None = ...,
+) -> Stream[E]: ...
+
+
+@overload
+def unary_notify(
+    stream: Stream[D],
+    name: str,
+    on_batch: OnColumns[E] | OnRows[D, E],
+    on_notify: OnNotify[E],
     *,
     pact: Pact | None = ...,
 ) -> Stream[E]: ...
 
 
 def unary_notify(
-    stream: Stream[object],
+    stream: Stream[D],
     name: str,
-    on_batch: Callable[[MessageCapability, Any, OutputPort[E], Notificator], None],
-    on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+    on_batch: OnColumns[E] | OnRows[D, E],
+    on_notify: OnNotify[E],
     *,
     pact: Pact | None = None,
 ) -> Stream[E]:

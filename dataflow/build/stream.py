@@ -7,10 +7,10 @@ The methods are the operators of `dataflow.operators`; the documentation of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
-from dataflow.channels.pact import Pact
+from dataflow.channels.pact import Key, Pact, Record
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
 from dataflow.operators import grouping, loops, probe, replay, rows, sink, timing
@@ -19,8 +19,6 @@ from dataflow.time.order import Time, TimeSummary
 
 if TYPE_CHECKING:
     from dataflow.build.builder import Context
-    from dataflow.build.capability import Capability, MessageCapability
-    from dataflow.build.notificator import Notificator
     from dataflow.build.scope import Scope
     from dataflow.channels.ports import InputPort, OutputPort
     from dataflow.columns.batch import Columns
@@ -76,7 +74,11 @@ class Stream(Generic[D]):
     @overload
     def inspect_batch(self, function: Callable[[Time, list[D]], object], name: str = ...) -> Stream[D]: ...
 
-    def inspect_batch(self, function: Callable[[Time, Any], object], name: str = "inspect_batch") -> Stream[object]:
+    def inspect_batch(
+        self,
+        function: Callable[[Time, Columns], object] | Callable[[Time, list[D]], object],
+        name: str = "inspect_batch",
+    ) -> Stream[object]:
         """Calls `function(time, batch)` for each batch, a list of records or `Columns`, and passes it on."""
         return rows.inspect_batch(self, function, name)
 
@@ -165,10 +167,10 @@ class Stream(Generic[D]):
     def join(
         self,
         other: Stream[E],
-        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
-        other_key: Callable[[E], Any] | None = None,
+        key: Callable[[D], Key],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Key] | None = None,
         *,
-        emit: Callable[[Any, D, E], F],
+        emit: Callable[[Key, D, E], F],
         name: str = ...,
     ) -> Stream[F]: ...
 
@@ -176,9 +178,9 @@ class Stream(Generic[D]):
     def join(
         self,
         other: Stream[E],
-        key: Callable[[D], Any],  # not K: mypy would infer nothing from lambdas
-        other_key: Callable[[E], Any] | None,
-        emit: Callable[[Any, D, E], F],
+        key: Callable[[D], Key],  # not K: mypy would infer nothing from lambdas
+        other_key: Callable[[E], Key] | None,
+        emit: Callable[[Key, D, E], F],
         /,
         name: str = ...,
     ) -> Stream[F]: ...
@@ -192,7 +194,7 @@ class Stream(Generic[D]):
         name: str = "join",
     ) -> Stream[F] | Stream[tuple[K, D, E]]:
         """For each pair of records with equal keys at equal times, `emit(key, left, right)`, or those three."""
-        by: Callable[[Any], K] = key if other_key is None else other_key
+        by: Callable[[Record], K] = key if other_key is None else other_key
         return grouping.join(self, other, key, by, emit, name)
 
     # Loops
@@ -273,8 +275,8 @@ class Stream(Generic[D]):
     def unary_notify(
         self: Stream[Columns],
         name: str,
-        on_batch: Callable[[MessageCapability, Columns, OutputPort[E], Notificator], None],
-        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        on_batch: builder.OnColumns[E],
+        on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
     ) -> Stream[E]: ...
@@ -283,8 +285,8 @@ class Stream(Generic[D]):
     def unary_notify(
         self,
         name: str,
-        on_batch: Callable[[MessageCapability, list[D], OutputPort[E], Notificator], None],
-        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        on_batch: builder.OnRows[D, E],
+        on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
     ) -> Stream[E]: ...
@@ -292,8 +294,8 @@ class Stream(Generic[D]):
     def unary_notify(
         self,
         name: str,
-        on_batch: Callable[[MessageCapability, Any, OutputPort[E], Notificator], None],
-        on_notify: Callable[[Capability, OutputPort[E], Notificator], None],
+        on_batch: builder.OnColumns[E] | builder.OnRows[D, E],
+        on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = None,
     ) -> Stream[E]:

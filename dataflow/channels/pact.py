@@ -11,7 +11,10 @@ from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
 
 Record: TypeAlias = Any
-"""A user's own value: what a row is, or a key, is for programs to say."""
+"""A user's own value: a row, or a row of columns."""
+
+Key: TypeAlias = Any
+"""A user's own value: what records are grouped and routed by. Anything that `stable_hash` takes."""
 
 Batch: TypeAlias = Collection[Record] | Columns
 """The records of one message: rows, nearly always in a list, or columns. Nobody changes a batch in place."""
@@ -53,7 +56,7 @@ class Exchange(Pact):
 
     name = "exchange"
 
-    def __init__(self, key: Callable[[Record], object]) -> None:
+    def __init__(self, key: Callable[[Record], Key]) -> None:
         if not callable(key):
             raise ConstructionError(f"exchange needs a function from a record to its key, not {key!r}")
         self.key = key

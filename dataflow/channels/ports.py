@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
     from dataflow.time.timestamp import Domain
 
-    P = TypeVar("P")  # what a channel makes of a batch before it sends it
+    P = TypeVar("P", default=Any)  # what a channel makes of a batch before it sends it
     D = TypeVar("D", covariant=True, default=Any)  # of records; a port without a parameter is one of any records
     E = TypeVar("E", contravariant=True, default=Any)
 else:
@@ -129,7 +129,7 @@ class OutputPort(Generic[E]):
         self.held: dict[Time, int] = {}  # capabilities on this worker, by time; for explanations
         self._early: list[tuple[Time, int]] = []  # what was counted before the graph was frozen
         self.revoked = False  # whether all capabilities were ended at once
-        self._channels: list[Channel[Any]] = []  # each prepares what it pushes
+        self._channels: list[Channel] = []  # each pushes what it has prepared itself
 
     @property
     def dataflow(self) -> Dataflow:
@@ -143,7 +143,7 @@ class OutputPort(Generic[E]):
             self.operator.dataflow.outbox.pending.update((index, time), diff)
         self._early.clear()
 
-    def connect(self, channel: Channel[Any]) -> None:
+    def connect(self, channel: Channel) -> None:
         """Adds a channel on which everything given is sent."""
         self._channels.append(channel)
 

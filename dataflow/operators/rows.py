@@ -63,7 +63,9 @@ def filter(stream: Stream[D], predicate: Callable[[D], object], name: str = "fil
 
 
 def inspect_batch(
-    stream: Stream[D], function: Callable[[Time, Record], object], name: str = "inspect_batch"
+    stream: Stream[D],
+    function: Callable[[Time, Columns], object] | Callable[[Time, list[D]], object],
+    name: str = "inspect_batch",
 ) -> Stream[D]:
     """Calls `function(time, batch)` for each batch, and passes it on."""
     require_callable(function, name, "function of a time and a batch")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from dataflow.build.builder import Context, unary
 from dataflow.build.capability import Capability
-from dataflow.channels.pact import Batch
+from dataflow.channels.pact import Record
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.columns.batch import Columns
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
 from dataflow.run.signal import Signal
@@ -19,8 +20,8 @@ from dataflow.time.order import Time
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
-Write: TypeAlias = Callable[[Time, Any], Any]
-"""A user's function of a time and a batch, rows or columns, as the stream has them; it may be a coroutine function."""
+Write: TypeAlias = Callable[[Time, Columns], object] | Callable[[Time, list[Record]], object]
+"""A user's function of a time and a batch, columns or rows as the stream has them; it may be a coroutine function."""
 
 
 def sink(stream: Stream[object], write: Write, name: str = "sink") -> Stream[Never]:
@@ -52,7 +53,7 @@ class _AsyncSink:
     def __init__(self, context: Context, write: Write) -> None:
         self._write = write
         self._context = context
-        self._queue: deque[tuple[Capability, Batch, int]] = deque()
+        self._queue: deque[tuple[Capability, Any, int]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
 
@@ -72,7 +73,9 @@ class _AsyncSink:
             while self._queue and not self._context.dropped:
                 capability, batch, size = self._queue.popleft()
                 try:
-                    await self._write(capability.time, batch)
+                    writing = self._write(capability.time, batch)
+                    assert inspect.isawaitable(writing)  # `sink` has seen that it is a coroutine function
+                    await writing
                 except Exception as error:
                     error.add_note(f"writing a batch at {capability.time!r}")
                     raise

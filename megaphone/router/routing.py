@@ -17,9 +17,8 @@ from typing import Any, Generic
 import numpy as np
 from sortedcontainers import SortedDict
 
-from dataflow.channels.pact import Batch
 from dataflow.columns import Columns
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
+from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.state.values import Record

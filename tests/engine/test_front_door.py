@@ -11,7 +11,7 @@ USERS = """
 """
 
 AUTHORS = """
-    Antichain Broadcast Capability ChangeBatch Context Domain Exchange Graph InputPort MessageCapability
+    Antichain Batch Broadcast Capability ChangeBatch Context Domain Exchange Graph InputPort MessageCapability
     MutableAntichain Notificator OperatorBuilder OutputPort Pact Pipeline Source Summary Target ToWorker TotalAntichain
     Tracker binary could_result_in less_equal less_than make_tracker path_summaries stable_hash unary unary_notify
 """

@@ -19,7 +19,7 @@ def missing_from_maps(house: House) -> list[str]:
             missing.append(f"{name}: {folder} has no __init__.py")
             continue
         text = ast.get_docstring(house.modules[folder].tree) or ""
-        if f"`{own}`" not in text:
+        if f"`{own}`" not in text and f"`{own}/`" not in text:
             missing.append(f"{name}: {house.modules[folder].path.relative_to(house.root)} does not name `{own}`")
     return missing
 

@@ -88,9 +88,7 @@ _sleep = cast(Callable[[Int], None], intrinsic(_usleep))
 
 
 @kernel("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean)", nogil=True)
-def keep_ahead(
-    base: Int, given: Ints, unit: Int, size: Int, least: Int, most: Int, own: Ints, once: bool
-) -> None:
+def keep_ahead(base: Int, given: Ints, unit: Int, size: Int, least: Int, most: Int, own: Ints, once: bool) -> None:
     """Keeps pages ready beyond the `given[0]` units that are given out, until it is told to stop; or does so `once`."""
     while _read(own, STOP) == 0:
         out = _read(given, 0) * unit

@@ -172,7 +172,15 @@ def _count_block(meta: Meta, tags: Words, shift: Word, count: Int, weight: Int) 
 
 @njit()
 def fetch_hashed(
-    words: Words, meta: Meta, stride: Int, shift: Word, deep: Word, keys: Words, start: Int, count: Int, tags: Words,
+    words: Words,
+    meta: Meta,
+    stride: Int,
+    shift: Word,
+    deep: Word,
+    keys: Words,
+    start: Int,
+    count: Int,
+    tags: Words,
     weight: Int,
 ) -> None:
     """Hashes a block of keys and has their rows fetched: by the time they are looked for they are near. Counts the

@@ -139,7 +139,14 @@ def _add(
     ),
 )  # fmt: skip
 def _first(
-    words: Words, meta: Meta, stride: Int, place: Int, dense: bool, spread: Word, leaders: Ints, most: Ints,
+    words: Words,
+    meta: Meta,
+    stride: Int,
+    place: Int,
+    dense: bool,
+    spread: Word,
+    leaders: Ints,
+    most: Ints,
     known: Flags,
 ) -> tuple[Int, Int]:
     """The leader of all segments. Where it is not known it is looked for in the order of memory, which takes a third of
