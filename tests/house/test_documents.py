@@ -33,6 +33,11 @@ def prose(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_no_merge_left_its_marks(page: Path) -> None:
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]+`", "", prose(page))):
         if re.match(r"[a-z]+:", target):
