@@ -1,0 +1,276 @@
+"""A plan at work in one bin, and its way from one plan to the next: moving state, parallel track, HybMig.
+
+Times are integers, and everything at a time is done at once, when it is complete: *old* is what came before the time T
+at which a migration starts, on all workers alike. Results come out at the latest time of their parts, so that all
+methods give the same results at the same times. After T + window nothing old is left, and the old plan is dropped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from megaphone.plans.chains import Chain, Condition, ending_in, keeps
+from megaphone.plans.composites import Composite, Record, earliest, of_record, records
+from megaphone.plans.query import Key, Query
+from megaphone.plans.states import State
+from megaphone.plans.tree_step import Delta, Evaluations, States, combine, fill, insert, step
+from megaphone.plans.trees import Cut, Join, Leaf, Streams, Tree, decompose, joins, leaves, lowest, parents
+
+Arrivals = Mapping[str, list[Record]]
+METHODS = ("moving-state", "parallel-track", "hybmig")
+_PURGES = 4  # in the length of a window: joins look at times themselves, so that purging only bounds memory
+
+
+def empty_states(tree: Tree) -> States:
+    """A state for each edge of a tree; the root has none."""
+    edges = [leaf.streams for leaf in leaves(tree)] + [node.streams for node in joins(tree)]
+    return {streams: State() for streams in edges if streams != tree.streams}
+
+
+class Running:
+    """A plan and its states. `run` does everything at a time; times come in their order."""
+
+    def __init__(self, query: Query, tree: Tree) -> None:
+        self.query = query
+        self.tree = tree
+        self.states = empty_states(tree)
+        self.migration: Migration | None = None
+        self.evaluations = Evaluations()
+        self._purged = 0
+
+    def run(self, time: int, arrivals: Arrivals) -> list[tuple[Record, ...]]:
+        """The results at a time, each the tuple of its records in the order of the streams."""
+        if self.migration is not None and self.migration.is_over(time):
+            self._finish()
+        made = self._made(time, arrivals)
+        results = self._step(made, time) if self.migration is None else self.migration.step(self, made)
+        self._purge(time)
+        return [records(composite) for composites in results.values() for composite in composites]
+
+    def _made(self, time: int, arrivals: Arrivals) -> dict[Streams, Delta]:
+        made: dict[Streams, Delta] = {}
+        slots = len(self.query.streams)
+        for slot, stream in enumerate(self.query.streams):
+            delta: Delta = {}
+            for record in arrivals.get(stream, ()):
+                delta.setdefault(self.query.key_of(record), []).append(of_record(slot, slots, time, record))
+            made[frozenset((stream,))] = delta
+        return made
+
+    def _step(self, made: dict[Streams, Delta], time: int) -> Delta:
+        results = step(self.tree, self.query, made, self.states, self.evaluations)
+        insert(made, self.states)
+        return results
+
+    def replan(self, tree: Tree, method: str, time: int) -> None:
+        """Begins a migration at a time of which nothing has been done."""
+        assert self.migration is None, "a second migration waits for the first"
+        if tree == self.tree:
+            return
+        if method == "moving-state":
+            self._move_state(tree, time)
+        elif method == "parallel-track":
+            self.migration = ParallelTrack(self.query, tree, time)
+        else:
+            self.migration = HybMig(self, tree, time)
+
+    def work(self, budget: int, now: int) -> int:
+        """Does some of what can be done in the background, at most so many pairs, before anything at `now` is done; how
+        many it did. A migration that this ends is over."""
+        if not isinstance(self.migration, HybMig):
+            return 0
+        done = self.migration.work(self, budget, now)
+        if not self.migration.owes:
+            self._finish()
+        return done
+
+    def _finish(self) -> None:
+        assert self.migration is not None
+        self.tree, self.states, self.migration = self.migration.tree, self.migration.final_states(self), None
+
+    def _move_state(self, tree: Tree, time: int) -> None:
+        """States that both plans have are kept; the others are filled, from below (section 2.2)."""
+        old, self.states = self.states, empty_states(tree)
+        for state in old.values():
+            state.purge(time - self.query.window)
+        for streams in self.states:
+            if streams in old:
+                self.states[streams] = old[streams]
+        for node in joins(tree):
+            if node.streams != tree.streams and node.streams not in old:
+                fill(node, self.query, self.states, self.states[node.streams], self.evaluations)
+        self.tree = tree
+
+    def _purge(self, time: int) -> None:
+        if time - self._purged >= max(1, self.query.window // _PURGES):
+            self._purged = time
+            every = [*self.states.values(), *(self.migration.own_states() if self.migration is not None else ())]
+            for state in every:
+                state.purge(time - self.query.window + 1)
+
+    @property
+    def tuples(self) -> int:
+        """How many composites all states have, shared ones once."""
+        own = self.migration.own_states() if self.migration is not None else ()
+        return sum(map(len, [*self.states.values(), *own]))
+
+
+class Migration(ABC):
+    """The way to another plan, from a time on."""
+
+    def __init__(self, query: Query, tree: Tree, time: int) -> None:
+        self.query = query
+        self.tree = tree  # the new one
+        self.time = time
+
+    def is_over(self, now: int) -> bool:
+        """Whether nothing from before the start can be part of a result any more."""
+        return now >= self.time + self.query.window
+
+    @abstractmethod
+    def step(self, running: Running, made: dict[Streams, Delta]) -> Delta:
+        """The results at a time."""
+
+    @abstractmethod
+    def own_states(self) -> list[State]:
+        """States that are not among those of the running plan."""
+
+    @abstractmethod
+    def final_states(self, running: Running) -> States:
+        """The states of the new plan, when the migration is over."""
+
+
+class ParallelTrack(Migration):
+    """The new plan starts empty; everything goes to both. The old one's results without an old part are discarded, at
+    its root: further down they may still meet an old one (section 2.2)."""
+
+    def __init__(self, query: Query, tree: Tree, time: int) -> None:
+        super().__init__(query, tree, time)
+        self._states = empty_states(tree)
+
+    def step(self, running: Running, made: dict[Streams, Delta]) -> Delta:
+        fresh = dict(made)
+        old = step(running.tree, self.query, made, running.states, running.evaluations)
+        insert(made, running.states)
+        new = step(self.tree, self.query, fresh, self._states, running.evaluations)
+        insert(fresh, self._states)
+        kept = {key: [c for c in composites if earliest(c) < self.time] for key, composites in old.items()}
+        return _merged(kept, new)
+
+    def own_states(self) -> list[State]:
+        return list(self._states.values())
+
+    def final_states(self, running: Running) -> States:
+        return self._states
+
+
+@dataclass(slots=True)
+class Task:
+    """One task of HybMig: the trees of a cut, and what the old one still owes."""
+
+    cut: Cut
+    chains: list[Chain]
+    incomplete: list[Join]  # nodes of the new tree whose states lack something, lower ones first
+    job: Iterator[tuple[Key, Composite]] | None = None
+    collected: list[tuple[Key, Composite]] | None = None
+
+
+class HybMig(Migration):
+    """Sources' states are shared; the new plan's other states start empty. Both plans run, and divide the work: the new
+    one makes the results in which no lowest node is all old, the old one the others (section 3.3)."""
+
+    def __init__(self, running: Running, tree: Tree, time: int) -> None:
+        super().__init__(running.query, tree, time)
+        self._tasks = [self._task(cut) for cut in decompose(running.tree, tree)]
+        for task in self._tasks:
+            for node in task.incomplete:
+                running.states[node.streams] = State()
+
+    def _task(self, cut: Cut) -> Task:
+        if cut.is_shared:
+            return Task(cut, [], [])
+        chains = [Chain((self._condition(node.streams, self.time),)) for node in lowest(cut.new)]
+        return Task(cut, chains, [node for node in joins(cut.new) if node.streams != cut.streams])
+
+    def _condition(self, streams: Streams, before: int) -> Condition:
+        return Condition(streams, tuple(sorted(map(self.query.slot, streams))), before)
+
+    @property
+    def owes(self) -> bool:
+        """Whether the old plan still has something to do."""
+        return any(task.chains for task in self._tasks)
+
+    def step(self, running: Running, made: dict[Streams, Delta]) -> Delta:
+        query, states, evaluations = self.query, running.states, running.evaluations
+        for task in self._tasks:
+            if task.cut.is_shared or not task.chains:
+                step(task.cut.new, query, made, states, evaluations)
+                continue
+            old = step(task.cut.old, query, made, states, evaluations, lambda c, t=task: keeps(t.chains, c))  # type: ignore[misc]
+            new = step(task.cut.new, query, made, states, evaluations)
+            made[task.cut.streams] = _merged(old, new)
+        insert(made, states)
+        return made[self.tree.streams]
+
+    def own_states(self) -> list[State]:
+        return []
+
+    def final_states(self, running: Running) -> States:
+        return {streams: running.states[streams] for streams in empty_states(self.tree)}
+
+    # What is computed in the background (BSC)
+
+    def work(self, running: Running, budget: int, now: int) -> int:
+        """Completes states of the new plan, at most so many pairs of it; how many that was."""
+        done = 0
+        for task in self._tasks:
+            while task.incomplete and done < budget:
+                if task.job is None:
+                    task.job, task.collected = self._missing(task, running), []
+                assert task.collected is not None
+                for pair in task.job:
+                    task.collected.append(pair)
+                    done += 1
+                    if done == budget:
+                        return done
+                self._complete(task, running, now)
+                done += 1
+        return done
+
+    def _missing(self, task: Task, running: Running) -> Iterator[tuple[Key, Composite]]:
+        """What the lowest incomplete state lacks: what satisfies a chain that ends there. Nothing new does, so that it
+        may take as long as it likes."""
+        node = task.incomplete[0]
+        chains = ending_in(task.chains, node.streams)
+        left, right = running.states[node.left.streams], running.states[node.right.streams]
+        checks = self.query.checks(node.left.streams, node.right.streams)
+        for key in [*left.by_key]:
+            for one in [c for c in left.probe(key) if keeps(chains, c)]:
+                for other in [c for c in right.probe(key) if keeps(chains, c)]:
+                    composite = combine(one, other, self.query.window, checks)
+                    if composite is not None and keeps(chains, composite):
+                        yield key, composite
+
+    def _complete(self, task: Task, running: Running, now: int) -> None:
+        """The state has all that it lacked, as of now: chains that end in its node go on with the node above."""
+        node = task.incomplete.pop(0)
+        assert task.collected is not None
+        for key, composite in task.collected:
+            if earliest(composite) >= now - self.query.window:
+                running.states[node.streams].add(key, (composite,))
+        above = parents(task.cut.new)[node.streams]
+        ended = ending_in(task.chains, node.streams)
+        task.chains = [chain for chain in task.chains if chain not in ended]
+        if above.streams != task.cut.streams:
+            condition = self._condition(above.streams, now)
+            task.chains += [chain.extended(condition) for chain in ended]
+        task.job = task.collected = None
+
+
+def _merged(one: Delta, other: Delta) -> Delta:
+    return {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
+
+
+__all__ = ["METHODS", "Arrivals", "HybMig", "Leaf", "Migration", "ParallelTrack", "Running"]

@@ -1,0 +1,94 @@
+"""What is joined: the streams, the key that all records of a result share, the window, and predicates between pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from megaphone.plans.composites import Composite, Record
+from megaphone.plans.trees import BadPlan, Streams, Tree, parse
+
+Key: TypeAlias = Any
+"""A user's key."""
+Predicate: TypeAlias = Callable[[Record, Record], bool]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A result is one record of each stream, all with the same key, each two of which satisfy their predicate if there
+    is one, and whose times are at most `window` apart (maximum less minimum: section 2.1 with its error mended).
+
+    `on`: a function from a record to its key, or the position of a field; without it there is one key. `where`: by two
+    names of streams, a function of a record of each.
+    """
+
+    streams: tuple[str, ...]
+    window: int
+    on: Callable[[Record], Key] | int | None = None
+    where: Mapping[tuple[str, str], Predicate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "streams", _checked_streams(self.streams))
+        if type(self.window) is not int or self.window < 1:
+            raise BadPlan(f"a window is a positive number of times, not {self.window!r}")
+        if self.on is not None and not callable(self.on) and (type(self.on) is not int or self.on < 0):
+            raise BadPlan(f"on= is a function from a record to its key, or the position of a field, not {self.on!r}")
+        for pair, predicate in self.where.items():
+            if len(set(pair)) != 2 or not set(pair) <= set(self.streams):
+                raise BadPlan(f"where= has {pair!r}: name two of the streams {', '.join(self.streams)}")
+            if not callable(predicate):
+                raise BadPlan(f"the predicate of {' and '.join(pair)} is {predicate!r}, which cannot be called")
+
+    def slot(self, stream: str) -> int:
+        """The place of a stream's record in a result."""
+        return self.streams.index(stream)
+
+    def key_of(self, record: Record) -> Key:
+        """The key of a record."""
+        if self.on is None:
+            return None
+        return self.on(record) if callable(self.on) else record[self.on]
+
+    def plan(self, text: str) -> Tree:
+        """A plan for this query; BadPlan says what is wrong with the text."""
+        return parse(text, self.streams)
+
+    def checks(self, left: Streams, right: Streams) -> list[Check]:
+        """What must hold between the two sides of a join: the predicates of pairs that meet here for the first time."""
+        found = []
+        for (one, other), predicate in self.where.items():
+            if (one in left and other in right) or (other in left and one in right):
+                found.append(Check(self.slot(one), self.slot(other), predicate))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A predicate between the records in two slots."""
+
+    one: int
+    other: int
+    predicate: Predicate
+
+    def holds(self, composite: Composite) -> bool:
+        """Whether a composite satisfies it; errors of the predicate name both records."""
+        first, second = composite[self.one], composite[self.other]
+        assert first is not None and second is not None
+        try:
+            return bool(self.predicate(first[1], second[1]))
+        except Exception as error:
+            error.add_note(f"in the predicate of {first[1]!r} and {second[1]!r}")
+            raise
+
+
+def _checked_streams(streams: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(streams)
+    if len(names) < 2:
+        raise BadPlan(f"a join has two streams at least, not {len(names)}")
+    for name in names:
+        if type(name) is not str or not name or any(c.isspace() or c in "()[]" for c in name):
+            raise BadPlan(f"{name!r} cannot name a stream: use a word without spaces and brackets")
+    if len(set(names)) < len(names):
+        raise BadPlan(f"two streams have one name: {', '.join(names)}")
+    return names

@@ -1,0 +1,1 @@
+"""Plan migration, against a program that looks at all combinations."""
