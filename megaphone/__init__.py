@@ -11,6 +11,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 - `keys`: from a key to its bin; single keys that live apart from their bins.
 - `load`: records, processing time and bytes by bin and interval, and heavy keys: what planners want to know.
 - `migration`: how a migration is cut into steps, the controller that feeds them to the control stream, and groups.
+- `plans`: the migration of query plans, as far as it is pure: no operator uses it yet.
 - `harness`: open-loop measurements of latency, with migrations and without.
 - `errors`: what is refused.
 """

@@ -8,6 +8,7 @@ the next one as well. Everything here is pure: times and records in, results out
 - `composites`: what a join makes of records. `states`: composites by key, with an end (section 2.1).
 - `tree_step`: what one tree does at one time.
 - `chains`: which results the old plan still owes (section 3.3, corrected).
-- `task`: one task of a migration: an old tree, a new tree, and the division of work between them.
-- `migrating`: a whole plan, and its way from one to the next by moving state, parallel track or HybMig.
+- `migrating`: a whole plan in one bin, and its way from one to the next by moving state, parallel track or HybMig.
+
+No operator uses this yet: what is missing is its store, the control update and the compiled form.
 """

@@ -5,10 +5,10 @@ A component is (time, record). A composite has a slot for each stream of the que
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-Record: TypeAlias = Any
-"""A user's record."""
+from dataflow.state.values import Record
+
 Component: TypeAlias = tuple[int, Record]
 Composite: TypeAlias = tuple[Component | None, ...]
 

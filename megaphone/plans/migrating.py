@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dataflow.state.values import Key, Record
 from megaphone.plans.chains import Chain, Condition, ending_in, keeps
-from megaphone.plans.composites import Composite, Record, earliest, of_record, records
-from megaphone.plans.query import Key, Query
+from megaphone.plans.composites import Composite, earliest, of_record, records
+from megaphone.plans.query import Query
 from megaphone.plans.states import State
 from megaphone.plans.tree_step import Delta, Evaluations, States, combine, fill, insert, step
 from megaphone.plans.trees import Cut, Join, Leaf, Streams, Tree, decompose, joins, leaves, lowest, parents
@@ -36,7 +37,7 @@ class Running:
         self.query = query
         self.tree = tree
         self.states = empty_states(tree)
-        self.migration: Migration | None = None
+        self.migration: PlanMigration | None = None
         self.evaluations = Evaluations()
         self._purged = 0
 
@@ -117,7 +118,7 @@ class Running:
         return sum(map(len, [*self.states.values(), *own]))
 
 
-class Migration(ABC):
+class PlanMigration(ABC):
     """The way to another plan, from a time on."""
 
     def __init__(self, query: Query, tree: Tree, time: int) -> None:
@@ -142,7 +143,7 @@ class Migration(ABC):
         """The states of the new plan, when the migration is over."""
 
 
-class ParallelTrack(Migration):
+class ParallelTrack(PlanMigration):
     """The new plan starts empty; everything goes to both. The old one's results without an old part are discarded, at
     its root: further down they may still meet an old one (section 2.2)."""
 
@@ -177,7 +178,7 @@ class Task:
     collected: list[tuple[Key, Composite]] | None = None
 
 
-class HybMig(Migration):
+class HybMig(PlanMigration):
     """Sources' states are shared; the new plan's other states start empty. Both plans run, and divide the work: the new
     one makes the results in which no lowest node is all old, the old one the others (section 3.3)."""
 
@@ -273,4 +274,4 @@ def _merged(one: Delta, other: Delta) -> Delta:
     return {key: [*one.get(key, ()), *other.get(key, ())] for key in one.keys() | other.keys()}
 
 
-__all__ = ["METHODS", "Arrivals", "HybMig", "Leaf", "Migration", "ParallelTrack", "Running"]
+__all__ = ["METHODS", "Arrivals", "HybMig", "Leaf", "ParallelTrack", "PlanMigration", "Running"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from megaphone.plans.composites import Composite, Record
+from dataflow.state.values import Key, Record
+from megaphone.plans.composites import Composite
 from megaphone.plans.trees import BadPlan, Streams, Tree, parse
 
-Key: TypeAlias = Any
-"""A user's key."""
 Predicate: TypeAlias = Callable[[Record, Record], bool]
 
 

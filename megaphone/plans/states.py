@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dataflow.state.values import Key
 from megaphone.plans.composites import Composite, earliest
-from megaphone.plans.query import Key
 
 
 class State:

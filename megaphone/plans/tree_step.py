@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TypeAlias
 
+from dataflow.state.values import Key
 from megaphone.plans.composites import Composite, earliest, latest, merge
-from megaphone.plans.query import Check, Key, Query
+from megaphone.plans.query import Check, Query
 from megaphone.plans.states import State
 from megaphone.plans.trees import Join, Streams, Tree, joins
 

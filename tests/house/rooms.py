@@ -49,6 +49,7 @@ megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state
 megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load megaphone.router
 megaphone.migration: dataflow dataflow.errors dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
+megaphone.plans: dataflow.errors dataflow.state.values
 megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
 megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators | dataflow.state.folds

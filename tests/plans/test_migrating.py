@@ -111,7 +111,7 @@ def early_insertion(patch: pytest.MonkeyPatch) -> None:
 
 def late_end(patch: pytest.MonkeyPatch) -> None:
     """The old plan is dropped too early."""
-    patch.setattr(migrating.Migration, "is_over", lambda self, now: now >= self.time + self.query.window - 1)
+    patch.setattr(migrating.PlanMigration, "is_over", lambda self, now: now >= self.time + self.query.window - 1)
 
 
 @pytest.mark.parametrize("break_it", [max_for_span, no_keep, printed_chains, early_insertion, late_end])
