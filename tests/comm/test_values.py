@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dataflow
 from dataflow.comm import codec
 from dataflow.comm.rows import decode_rows, encode_rows
 from dataflow.state.stores.portions import Address, Arriving, depart
@@ -140,24 +139,3 @@ def test_a_time_of_day_stays_two_days_later_in_its_zone() -> None:
     moment = datetime.datetime(2026, 3, 28, 12, tzinfo=BERLIN)
     arrived = by_tuples(moment) + datetime.timedelta(days=2)
     assert arrived.utcoffset() == datetime.timedelta(hours=2) and arrived.tzinfo is BERLIN
-
-
-def test_results_and_records_of_two_workers_are_alike() -> None:
-    async def main(worker: dataflow.Worker) -> list[Any]:
-        arrived: list[Any] = []
-        with worker.dataflow() as scope:
-            handle, stream = scope.input()
-            stream.exchange(lambda pair: pair[0]).inspect(lambda _, pair: arrived.append(pair))
-        handle.send([(1 - worker.index, value) for value in ALIKE])
-        return arrived
-
-    expected = [[(index, value) for value in ALIKE] for index in (0, 1)]
-    assert alike(dataflow.execute(main, workers=2), expected)
-
-
-def test_a_result_that_cannot_come_back_is_refused_by_name() -> None:
-    async def main(worker: dataflow.Worker) -> Any:
-        return np.ma.array([1, 3, 2], mask=[False, False, True])
-
-    with pytest.raises(TypeError, match="a MaskedArray cannot be sent"):
-        dataflow.execute(main, workers=2)
