@@ -1,5 +1,8 @@
-"""Values that travel between processes arrive alike. Apart from the other tests of values, which import hypothesis: workers
-import the module of their main, and trio and hypothesis, imported there in that order, warn."""
+"""Values that travel between processes arrive alike.
+
+These tests stand apart from the others of values, which import hypothesis: workers import the module of their main, and
+trio and hypothesis warn when they are imported in that order.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ from tests.comm.family import ALIKE
 
 def test_results_and_records_of_two_workers_are_alike() -> None:
     async def main(worker: dataflow.Worker) -> list[Any]:
+        from tests.comm import family  # here: what main brings along is pickled, which loses types that numpy has twice
+
         arrived: list[Any] = []
         with worker.dataflow() as scope:
             handle, stream = scope.input()
             stream.exchange(lambda pair: pair[0]).inspect(lambda _, pair: arrived.append(pair))
-        handle.send([(1 - worker.index, value) for value in ALIKE])
+        handle.send([(1 - worker.index, value) for value in family.ALIKE])
         return arrived
 
     expected = [[(index, value) for value in ALIKE] for index in (0, 1)]
