@@ -286,7 +286,8 @@ CONTAINERS: list[Any] = [
 NUMBERS: list[Any] = [
     1 + 2j, complex(-0.0, float("nan")), complex(0.0, -0.0), 2**64, -(2**100), True, -0.0, float("nan"),
     decimal.Decimal("-0.00"), decimal.Decimal("sNaN123"), decimal.Decimal("1E+1000"), fractions.Fraction(-7, 3),
-    uuid.UUID(int=7), uuid.UUID(int=7, is_safe=uuid.SafeUUID.safe), uuid.UUID("d5152cc0-e23e-11f1-a153-02fc00000001", is_safe=uuid.SafeUUID.safe),
+    uuid.UUID(int=7), uuid.UUID(int=7, is_safe=uuid.SafeUUID.safe),
+    uuid.UUID("d5152cc0-e23e-11f1-a153-02fc00000001", is_safe=uuid.SafeUUID.unsafe),
 ]  # fmt: skip
 MOMENTS: list[Any] = [
     datetime.datetime(2026, 3, 1, 12, tzinfo=BERLIN),
