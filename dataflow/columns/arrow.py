@@ -47,9 +47,13 @@ def from_frame(data: Value) -> dict[str, object]:
     if _is_pandas(data):  # column by column: pandas gives Arrow its not-a-numbers as missing values
         names = list(data.columns)
         columns = [data.iloc[:, i] for i in range(len(names))]
+        rows = len(data)
     else:
         table = _pyarrow().table(data)
         names, columns = table.column_names, table.columns
+        rows = table.num_rows
+    if rows and not names:
+        raise ValueError(f"a frame of {rows:,} rows has no column, and so nothing to send: give it one")
     if len(set(names)) != len(names):
         raise ValueError(f"columns must have different names: {names}")
     return dict(zip(names, columns, strict=True))

@@ -182,3 +182,13 @@ def test_errors_of_a_batch() -> None:
         batch.with_columns({"c": [1]})
     with pytest.raises(TypeError, match="column 'c' is 7"):
         batch.with_columns({"c": 7})
+
+
+def test_rows_without_columns_are_refused() -> None:
+    """They would vanish: a batch of no columns has no rows."""
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": [1, 2]}).select([])
+    for frame in (pandas.DataFrame(index=range(5)), table):
+        with pytest.raises(ValueError, match="rows has no column"):
+            Columns(frame)
+    assert len(Columns(pandas.DataFrame())) == 0
