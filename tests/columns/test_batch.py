@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -186,9 +187,8 @@ def test_errors_of_a_batch() -> None:
 
 def test_rows_without_columns_are_refused() -> None:
     """They would vanish: a batch of no columns has no rows."""
-    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    table = pyarrow.table({"a": [1, 2]}).select([])
-    for frame in (pandas.DataFrame(index=range(5)), table):
+    table = pa.table({"a": [1, 2]}).select([])
+    for frame in (pd.DataFrame(index=range(5)), table):
         with pytest.raises(ValueError, match="rows has no column"):
             Columns(frame)
-    assert len(Columns(pandas.DataFrame())) == 0
+    assert len(Columns(pd.DataFrame())) == 0
