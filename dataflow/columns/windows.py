@@ -42,7 +42,9 @@ class Windows:
         self._column = column
         self._time = NANOSECONDS[unit]
         self.size, self.slide = (self._length(length) for length in (size, slide))
-        if self.slide < 1 or self.size < self.slide or self.size % self.slide:
+        if self.size < 1 or self.slide < 1:
+            raise ConstructionError(f"{name}: a window has a length and a slide above zero, not {size} and {slide}")
+        if self.size < self.slide or self.size % self.slide:
             raise ConstructionError(f"{name}: the size of a window must be a multiple of its slide: {size} and {slide}")
 
     def _length(self, length: int | Duration) -> int:

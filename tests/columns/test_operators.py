@@ -286,7 +286,7 @@ def test_a_record_that_is_too_late_for_its_window_is_an_error() -> None:
         (lambda s: s.columns.join(s, "k", ("k", "n")), ConstructionError, "join needs as many key columns"),
         (lambda s: s.columns.sliding("t", 5, 2), ConstructionError, "must be a multiple of its slide: 5 and 2"),
         (lambda s: s.columns.sliding("t", 2, 4), ConstructionError, "must be a multiple of its slide: 2 and 4"),
-        (lambda s: s.columns.tumbling("t", 0), ConstructionError, "must be a multiple of its slide: 0 and 0"),
+        (lambda s: s.columns.tumbling("t", 0), ConstructionError, "above zero, not 0 and 0"),
         (lambda s: s.columns.aggregate("k", n="sum"), ValueError, "n='sum' is not an aggregate: say 'count', or"),
         (lambda s: s.columns.aggregate("k", n=("median", "n")), ValueError, "n=('median', 'n') is not an aggregate"),
         (lambda s: s.columns.aggregate("k", n=("count", "n")), ValueError, "n=('count', 'n') is not an aggregate"),
