@@ -42,7 +42,7 @@ def test_the_cases_have_something_in_them() -> None:
         for _, results, running in run(case):
             seen["results"] += sum(results.values())
             if isinstance(running.migration, HybMig):
-                tasks = running.migration._tasks
+                tasks = running.migration.tasks
                 seen["old plan at work"] += running.migration.owes
                 seen["shared parts"] += any(task.cut.is_shared for task in tasks)
                 seen["several tasks"] += sum(not task.cut.is_shared for task in tasks) > 1
@@ -68,7 +68,7 @@ def test_the_papers_own_error() -> None:
     for time, results, running in run(case):
         if time == 5:
             assert isinstance(running.migration, HybMig)
-            (task,) = (task for task in running.migration._tasks if not task.cut.is_shared)
+            (task,) = (task for task in running.migration.tasks if not task.cut.is_shared)
             assert [node.streams for node in task.incomplete] == [frozenset("bcd")], "S_CD has been completed"
         assert results == expected.get(time, Counter())
 
