@@ -85,7 +85,7 @@ class JoinBin(PlanBin):
             total += 14 * len(state.by_key) + (2 + width) * len(state)
         for slot, stream in enumerate(self.running.query.streams):
             state = self.running.states[frozenset((stream,))]
-            some = [weigh(composite[slot]) for _, composite in islice(state, _LOOKED_AT)]
+            some = [weigh(composite[0][slot]) for _, composite in islice(state, _LOOKED_AT)]
             total += len(state) * (sum(some) / len(some) - width) if some else 0
         return int(total)
 
@@ -95,7 +95,7 @@ class JoinBin(PlanBin):
         streams = self.running.query.streams
         for slot, stream in enumerate(streams):
             for key, composite in self.running.states[frozenset((stream,))]:
-                component = composite[slot]
+                component = composite[0][slot]
                 assert component is not None
                 found.setdefault(key, {name: [] for name in streams})[stream].append(component)
         return found

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from dataflow.state.values import Key, Record
 from megaphone.plans.chains import Chain, Condition, ending_in, keeps
-from megaphone.plans.composites import Composite, earliest, of_record, records
+from megaphone.plans.composites import Composite, earliest, of_component, records
 from megaphone.plans.query import Query
 from megaphone.plans.states import State
-from megaphone.plans.tree_step import Delta, Evaluations, States, combine, fill, insert, step
+from megaphone.plans.tree_step import Delta, Evaluations, States, fill, insert, step
 from megaphone.plans.trees import Cut, Join, Leaf, Streams, Tree, decompose, joins, leaves, lowest, parents
 
 Arrivals = Mapping[str, list[Record]]
@@ -76,7 +76,7 @@ class Running:
         for slot, stream in enumerate(self.query.streams):
             delta: Delta = {}
             for record in arrivals.get(stream, ()):
-                delta.setdefault(self.query.key_of(record), []).append(of_record(slot, slots, time, record))
+                delta.setdefault(self.query.key_of(record), []).append(of_component(slot, slots, (time, record)))
             made[frozenset((stream,))] = delta
         return made
 
@@ -297,7 +297,7 @@ class HybMig(PlanMigration):
         chains = ending_in(task.chains, node.streams)
         states = self._new_states(running)
         left, right = states[node.left.streams], states[node.right.streams]
-        checks = self.query.checks(node.left.streams, node.right.streams)
+        joint = self.query.joint(node.left.streams, node.right.streams)
         running.evaluations.count += len(left) * len(right)
         for key in [*left.by_key]:
             ones, others = ([c for c in side.probe(key) if keeps(chains, c)] for side in (left, right))
@@ -305,7 +305,7 @@ class HybMig(PlanMigration):
                 yield None
             for one in ones:
                 for other in others:
-                    composite = combine(one, other, self.query.window, checks)
+                    composite = joint.combine(one, other)
                     yield (key, composite) if composite is not None and keeps(chains, composite) else None
 
     def _complete(self, task: Task, now: int) -> None:

@@ -247,4 +247,3 @@ class PlanRowStore(PlanStore[Rows]):
     def _mark(self, bin: int) -> None:
         if self._changed is not None:
             self._changed.add(bin)
-
