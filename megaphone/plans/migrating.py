@@ -44,11 +44,13 @@ def empty_states(tree: Tree) -> States:
 
 
 class Running:
-    """A plan and its states. `run` does everything at a time; times come in their order."""
+    """A plan and its states. `run` does everything at a time; times come in their order. `phase`: plans of different
+    phases purge at different times, so that not all of them do it at once."""
 
-    def __init__(self, query: Query, tree: Tree) -> None:
+    def __init__(self, query: Query, tree: Tree, phase: int = 0) -> None:
         self.query = query
         self.tree = tree
+        self.phase = phase
         self.states = empty_states(tree)
         self.migration: PlanMigration | None = None
         self.evaluations = Evaluations()
@@ -132,7 +134,8 @@ class Running:
     def _purge(self, time: int) -> None:
         if time >= self.purge_at:
             every = max(1, self.query.window // _PURGES)
-            self.purge_at = (time // every + 1) * every
+            offset = self.phase % every
+            self.purge_at = ((time - offset) // every + 1) * every + offset
             for state in self.every_state():
                 state.purge(time - self.query.window + 1)
 

@@ -75,10 +75,10 @@ def _task(query: Query, task: Task) -> Value:
     return [_names(query, task.cut.streams), chains, [_names(query, node.streams) for node in task.incomplete]]
 
 
-def from_entries(query: Query, entries: Entries) -> Running:
+def from_entries(query: Query, entries: Entries, phase: int) -> Running:
     """The running plan of such entries; ValueError if they cannot be right."""
     text, purge_at, described = entries.pop((_PLAN,))
-    running = Running(query, query.plan(text))
+    running = Running(query, query.plan(text), phase)
     running.purge_at = purge_at
     if described is not None:
         running.migration = _migration(running, *described)
