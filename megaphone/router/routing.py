@@ -17,8 +17,10 @@ from typing import Any, Generic
 import numpy as np
 from sortedcontainers import SortedDict
 
+from dataflow.build.cuts import Gate
 from dataflow.columns import Columns
 from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
+from dataflow.state.kept import KeptState
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.state.values import Record
@@ -99,6 +101,17 @@ class Shared(Generic[B]):
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
+    kept: KeptState[B] | None = None  # the share of the bins in snapshots
+
+    @property
+    def gate(self) -> Gate | None:
+        """How far F and S may go before a snapshot; None without recovery."""
+        return None if self.kept is None else self.kept.gate
+
+    def touch(self, bins: Sequence[int]) -> None:
+        """These bins are about to change or to leave: what a snapshot wants of them is copied first."""
+        if self.kept is not None:
+            self.kept.touch(bins)
 
 
 def _message(packed: Sequence[Sequence[Words]]) -> Parts:
@@ -155,7 +168,10 @@ class Router(ABC, Generic[B]):
 
     def _start_due_migrations(self) -> None:
         """Sends every bin that leaves this worker, at the time of its migration, over several steps if that is much."""
+        gate = self._shared.gate
         while self._due and self._shared.nothing_before(self._due[0].time):
+            if gate is not None and not gate.opens(self._due[0].time):
+                return
             if self._sending is None:
                 self._sending = self.departures(self._due[0])
             capability = self._held[self._due[0].time]
@@ -203,12 +219,14 @@ class Router(ABC, Generic[B]):
         bins, destinations = migration.bins[mine], migration.destinations[mine]
         here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
         for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            self._shared.touch([bin])
             for piece in self._shared.store.take_bin(bin, PIECE):
                 yield destination, piece
 
     def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
         for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
             were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            self._shared.touch(self._configurations.keys.bins_of(moves.keys[i : i + 1]).tolist())
             for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
                 yield int(moves.destinations[i]), piece
 
@@ -246,10 +264,13 @@ class Router(ABC, Generic[B]):
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""
         first = self._uncertain.peekitem(0)[0] if self._uncertain else None
+        gate = self._shared.gate
 
         def is_past(time: Time) -> bool:
             if first is not None and first < time:
                 return False
+            if gate is not None and not time < gate.limit:
+                return False  # a snapshot may still ask for what was so before
             return not any(port.frontier.less_than(time) for port in self._data)
 
         if self._configurations.size > 1:
