@@ -173,7 +173,7 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
-    door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
+    door = ControlDoor(name, control, ControlPact(name, bins, peers, parts.keys, scope.dataflow.hooks))
     scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
     return Migratable(out, handle)
 
@@ -185,7 +185,8 @@ def _router(
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.peers, keys))
+    scope = streams[0].scope
+    last = builder.add_input(control, ControlPact(name, bins, scope.peers, keys, scope.dataflow.hooks))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from sortedcontainers import SortedDict
 
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class NamesWorkers(Protocol):
+    """A record with the number of a worker in it."""
+
+    def renumbered(self, workers: int) -> object:
+        """The same, where there are so many workers now."""
 
 
 class _Crossing(Participant, Generic[T]):
@@ -37,11 +45,18 @@ class _Crossing(Participant, Generic[T]):
             assert isinstance(crossings, list)
             if worker % pump.peers == pump.index:
                 for since, at, item in crossings:
-                    self.again(since, at, item)
+                    self.again(since, at, item if len(shares) == pump.peers else _renumbered(item, pump.peers))
 
     @abstractmethod
     def again(self, since: Time, at: Time, item: T) -> None:
         """Takes one back."""
+
+
+def _renumbered(item: T, workers: int) -> T:
+    """Records that name workers, where there are other workers now than when they were sent."""
+    if isinstance(item, list):
+        item[:] = [record.renumbered(workers) if isinstance(record, NamesWorkers) else record for record in item]
+    return item
 
 
 class SentAhead(_Crossing[T]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic
 
@@ -18,6 +18,7 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from dataflow.build.cuts import Gate
+from dataflow.build.hooks import HookRegistry
 from dataflow.columns import Columns
 from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
 from dataflow.state.kept import KeptState
@@ -42,7 +43,9 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, keys: KeySpace[Any]) -> None:
+    def __init__(self, operator: str, bins: int, peers: int, keys: KeySpace[Any], hooks: HookRegistry) -> None:
+        self._operator = operator
+        self._hooks = hooks
         self._bins = bins
         self._peers = peers
         self._keys = keys
@@ -52,8 +55,15 @@ class ControlPact(Broadcast):
 
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
+        if isinstance(update, Update) and not self.concerns(update):
+            self._hooks.named(update.operator)  # an operator that nobody knows is a mistake
+            return update
         checked = check_update(update, self._bins, self._peers)
-        return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
+        return replace(checked, keys=self._keys.check(checked.keys)) if isinstance(checked, Pins) else checked
+
+    def concerns(self, update: Update) -> bool:
+        """Whether an update is for this operator."""
+        return update.operator in ("", self._operator)
 
 
 class Parts(Collection[Record]):
@@ -133,6 +143,8 @@ class Router(ABC, Generic[B]):
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
         self._control: InputPort = context.inputs[ports]
+        assert isinstance(self._control.pact, ControlPact)
+        self._pact: ControlPact = self._control.pact
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
@@ -159,8 +171,9 @@ class Router(ABC, Generic[B]):
         return not any(port.queue for port in self._data)
 
     def _accept_updates(self) -> None:
-        for message, updates in self._control:
-            if self._configurations.accept(message.time, updates):
+        for message, everything in self._control:
+            updates = [update for update in everything if self._pact.concerns(update)]
+            if updates and self._configurations.accept(message.time, updates):
                 self._held[message.time] = message.retain(self._state.number)
 
     def _install_final_configurations(self) -> None:
