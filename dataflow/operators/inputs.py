@@ -64,6 +64,7 @@ class _Entry:
 
     def _start(self, context: Context) -> Step:
         self._output: OutputPort = context.outputs[0]
+        self._dataflow.fed.append(self._output)
         self._capability: Capability = context.capability()
         return lambda: None
 

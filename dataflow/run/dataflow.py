@@ -60,6 +60,7 @@ class Dataflow:
         self.hooks = HookRegistry()  # through which others reach its state
         self.outbox = Outbox(pump.index)
         self.entries: list[OutputPort] = []  # on which records enter: inputs and sources
+        self.fed: list[OutputPort] = []  # those that main feeds
         self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
         self.followers: list[Following] = []  # streams whose time follows that of the entries
         self.keeper: Keeper | None = None  # of snapshots, with recovery
@@ -109,10 +110,10 @@ class Dataflow:
         for operator in self.operators:
             if operator.watches_frontier:
                 operator.activate()  # its first frontier is news
-        for follower in self.followers:
-            follower.begin()
         if self.keeper is not None:
             self.keeper.begin()
+        for follower in self.followers:  # after what was sent before a crash has been sent again
+            follower.begin()
         self.started.set()
 
     def enrol(self, participant: Participant, activate: Callable[[], None]) -> Gate | None:
