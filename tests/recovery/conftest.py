@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
-import signal
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
