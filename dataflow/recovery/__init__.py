@@ -6,4 +6,5 @@
   delays, fails and forgets.
 - `manifest`: what a snapshot consists of. `format`: that as bytes. `part_files`: files of state.
 - `catalogue`: the manifests in a storage: choosing, claiming, committing, savepoints. `retention`: what is deleted.
+  `beginning`: how a run begins.
 """
