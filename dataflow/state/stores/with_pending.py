@@ -31,6 +31,10 @@ class WithPending(ColumnStore):
     def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         return [] if self.pending is None else [*self.pending.list_bin(bin)]
 
+    def describe(self) -> dict[str, str]:
+        kinds = {} if self.pending is None else self.pending.kinds
+        return super().describe() | {f"pending {name}": str(kind) for name, kind in kinds.items()}
+
     def keys_here(self) -> Words:
         keys = super().keys_here()
         return keys if self.pending is None else np.union1d(keys, self.pending.keys())
