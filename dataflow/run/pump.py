@@ -31,6 +31,7 @@ from dataflow.comm.messages import (
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
+from dataflow.recovery.resume import Resume
 from dataflow.run.advice import explain_failure
 from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
@@ -54,7 +55,11 @@ class Pump:
         debug: bool = False,
         limit: int = DEFAULT_LIMIT,
         warn_after: float | None = WARN_AFTER,
+        *,
+        recovery: Resume | None = None,
     ) -> None:
+        """`recovery`: where its dataflows go on from, and where snapshots are kept; None if none are made."""
+        self.recovery = recovery
         self.index = index
         self.peers = peers
         self.warn_after = warn_after
@@ -187,6 +192,11 @@ class Pump:
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Those that are not complete."""
         return tuple(self._dataflows.values())
+
+    @property
+    def built(self) -> int:
+        """How many dataflows main has built."""
+        return self._built
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,49 @@
+"""Trying a run again in this process: for workers that share it, an exception rolls all of them back.
+
+Whatever ends the process itself is for the next run, which goes on from the last snapshot.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from dataflow.recovery.beginning import Beginnings
+from dataflow.recovery.policy import Recovery
+from dataflow.recovery.restarts import Enough, Older, Restarts, one_line
+from dataflow.recovery.resume import Resume
+from dataflow.run.exceptions import unwrap
+
+if TYPE_CHECKING:
+    from dataflow.run.pump import Pump
+
+R = TypeVar("R")
+
+
+async def live_again_and_again(recovery: Recovery, live: Callable[[Resume, list[Pump]], Awaitable[R]]) -> R:
+    """Lives until a life ends well, or has failed too often. `live` puts the pumps that it makes into the list."""
+    restarts = Restarts(recovery.restarts, recovery.window)
+    beginnings = Beginnings(recovery)
+    beginning = await beginnings.choose(older=False)
+    first = True
+    while True:
+        pumps: list[Pump] = []
+        try:
+            return await live(beginning.resume, pumps)
+        except (Exception, BaseExceptionGroup) as group:
+            error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
+            decision = restarts.decide(error, time.monotonic(), unbuilt=first and not any(pump.built for pump in pumps))
+            if isinstance(decision, Enough):
+                if decision.why:
+                    error.add_note(decision.why)
+                raise
+            reason = one_line(error)
+        del pumps
+        gc.collect()  # the state of the old life must not be there beside that of the new one
+        beginning = await beginnings.choose(isinstance(decision, Older))
+        what = "" if isinstance(decision, Older) else f"restart {decision.number} of {decision.most}, "
+        print(f"dataflow: {reason}: {what}from {beginning.title}", file=sys.stderr)
+        first = False
