@@ -25,11 +25,12 @@ dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.oper
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
 dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
+dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
 dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
-dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.run dataflow.time
+dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values:
 dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
@@ -99,6 +100,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
     "msgpack": ("dataflow.comm",),
     "polars": ("dataflow.columns",),
+    "obstore": ("dataflow.recovery.object_store",),  # an extra: imported when somebody names a bucket
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -112,6 +114,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.execute",
         "dataflow.launch",
         "dataflow.operators",
+        "dataflow.recovery",
         "dataflow.run",
         "dataflow.testing",
         "megaphone.control",
