@@ -7,6 +7,7 @@ of them, and comes out as the exception that it was, with notes that say on whic
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable
 from typing import overload
 
@@ -18,7 +19,7 @@ from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
 from dataflow.launch.signals import run_trio, sigterm_interrupts
 from dataflow.recovery.again import live_again_and_again
-from dataflow.recovery.policy import Recovery, Where, as_recovery
+from dataflow.recovery.policy import Recovery, as_recovery
 from dataflow.recovery.resume import Resume
 from dataflow.run.advice import require_trio
 from dataflow.run.exceptions import unwrap
@@ -37,7 +38,7 @@ def execute(
     limit: int = DEFAULT_LIMIT,
     prefix: bool = False,
     warn_after: float | None = WARN_AFTER,
-    recovery: Where | Recovery | None = None,
+    recovery: str | os.PathLike[str] | Recovery | None = None,
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -87,7 +88,7 @@ async def execute_async(
     debug: bool = ...,
     limit: int = ...,
     warn_after: float | None = ...,
-    recovery: Where | Recovery | None = ...,
+    recovery: str | os.PathLike[str] | Recovery | None = ...,
 ) -> list[R]: ...
 
 
@@ -99,7 +100,7 @@ async def execute_async(
     debug: bool = ...,
     limit: int = ...,
     warn_after: float | None = ...,
-    recovery: Where | Recovery | None = ...,
+    recovery: str | os.PathLike[str] | Recovery | None = ...,
 ) -> list[R]: ...
 
 
@@ -110,7 +111,7 @@ async def execute_async(
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     warn_after: float | None = WARN_AFTER,
-    recovery: Where | Recovery | None = None,
+    recovery: str | os.PathLike[str] | Recovery | None = None,
 ) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
@@ -122,7 +123,7 @@ async def execute_async(
         return await _run_pumps(pumps, main, args)
 
     policy = as_recovery(recovery)
-    return await live(None, []) if policy is None else await live_again_and_again(policy, live)
+    return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
 
 
 async def _run_pumps(everyone: list[Pump], main: Callable[..., Awaitable[R]], args: tuple[object, ...]) -> list[R]:

@@ -10,7 +10,7 @@ from math import inf
 from typing import TypeAlias
 
 from dataflow.launch.verdict import ByWorker, Event, Exited, Failed, Idle, Orphaned, Verdict
-from dataflow.recovery.restarts import Again, Enough, Older, Restarts, one_line
+from dataflow.recovery.restarts import Enough, Older, Restarts, explain_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,8 @@ class Lives:
             verdict.handle(event)
         if verdict.error is not None:
             unbuilt = self.life == 1 and isinstance(event, Failed) and event.unbuilt
-            return self._fail(verdict.error, now, unbuilt=unbuilt)
+            choosing = isinstance(event, Failed) and event.worker is None
+            return self._fail(verdict.error, now, unbuilt=unbuilt, choosing=choosing)
         if verdict.complete:
             return [Done(verdict.results)]
         if verdict.suspicious:
@@ -158,16 +159,22 @@ class Lives:
         return []
 
     def _fail(
-        self, error: BaseException, now: float, *, unbuilt: bool = False, afresh: bool = False
+        self,
+        error: BaseException,
+        now: float,
+        *,
+        unbuilt: bool = False,
+        choosing: bool = False,
+        afresh: bool = False,
     ) -> list[Instruction]:
         """A failure that is no consequence of another."""
-        decision = self._restarts.decide(error, now, unbuilt=unbuilt)
+        decision = self._restarts.decide(error, now, unbuilt=unbuilt, choosing=choosing)
         if isinstance(decision, Enough):
             if decision.why:
                 error.add_note(decision.why)
             told: list[Instruction] = [Tell(tuple(self._reasons), False)] if self._reasons else []
             return [*told, End(error)]
-        self._reasons.append(_reason(error, decision))
+        self._reasons.append(explain_decision(error, decision))
         self._older = self._older or isinstance(decision, Older)
         if afresh:
             self.life += 1
@@ -208,9 +215,3 @@ class Lives:
         self._verdict = Verdict(self._workers)
         self.deadline = inf
         return [Begin(self.life, replaced), Choose(self.life, self._older)]
-
-
-def _reason(error: BaseException, decision: Again | Older) -> str:
-    if isinstance(decision, Older):
-        return f"{one_line(error)}: back to the snapshot before"
-    return f"{one_line(error)}: restart {decision.number} of {decision.most}"

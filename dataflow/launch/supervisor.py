@@ -36,6 +36,7 @@ from dataflow.launch.watching import print_output, watch_for_silence, watch_proc
 from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.restarts import Restarts
+from dataflow.recovery.resume import require_visible
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
@@ -62,6 +63,8 @@ def run_processes(
     With `recovery` they are tried again when they fail.
     """
     refuse_inside_a_loop()
+    if recovery is not None:
+        require_visible(recovery)
     crew = Crew(workers)
     errand = Errand(workers, peers, settings, list(sys.argv))
     results: ByWorker = {}
@@ -92,7 +95,7 @@ def _run_lives(crew: Crew, errand: Errand, parcel: int, recovery: Recovery, sign
     """Runs workers until they return, started afresh as often as it takes."""
     settings = errand.settings
     lives = Lives(errand.workers, Restarts(recovery.restarts, recovery.window), settings.patience, settings.grace)
-    beginnings = Beginnings(recovery)
+    beginnings = Beginnings(recovery, errand.peers, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
     while True:
         start(crew, replace(errand, life=lives.life), parcel, settings.prefix)
         results = run_trio(_watch, Rolling(crew, settings, lives, beginnings).run, signals)

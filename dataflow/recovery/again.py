@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.policy import Recovery
-from dataflow.recovery.restarts import Enough, Older, Restarts, one_line
+from dataflow.recovery.restarts import Enough, Older, Restarts, explain_decision
 from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
 
@@ -23,27 +23,39 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-async def live_again_and_again(recovery: Recovery, live: Callable[[Resume, list[Pump]], Awaitable[R]]) -> R:
+async def live_again_and_again(
+    recovery: Recovery, workers: int, live: Callable[[Resume, list[Pump]], Awaitable[R]]
+) -> R:
     """Lives until a life ends well, or has failed too often. `live` puts the pumps that it makes into the list."""
     restarts = Restarts(recovery.restarts, recovery.window)
-    beginnings = Beginnings(recovery)
-    beginning = await beginnings.choose(older=False)
-    first = True
+    beginnings = Beginnings(recovery, workers, tell)
+    lives, older, reason = 0, False, ""
     while True:
         pumps: list[Pump] = []
+        choosing = True
         try:
+            beginning = await beginnings.choose(older)
+            if reason:
+                tell(f"{reason}, from {beginning.title}")
+            choosing, older, reason = False, False, ""
+            lives += 1
             return await live(beginning.resume, pumps)
         except (Exception, BaseExceptionGroup) as group:
             error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
-            decision = restarts.decide(error, time.monotonic(), unbuilt=first and not any(pump.built for pump in pumps))
+            unbuilt = lives <= 1 and not any(pump.built for pump in pumps)
+            decision = restarts.decide(error, time.monotonic(), unbuilt=unbuilt, choosing=choosing)
+            if reason:
+                tell(reason)
             if isinstance(decision, Enough):
                 if decision.why:
                     error.add_note(decision.why)
                 raise
-            reason = one_line(error)
+            reason = explain_decision(error, decision)
+            older = older or isinstance(decision, Older)
         del pumps
         gc.collect()  # the state of the old life must not be there beside that of the new one
-        beginning = await beginnings.choose(isinstance(decision, Older))
-        what = "" if isinstance(decision, Older) else f"restart {decision.number} of {decision.most}, "
-        print(f"dataflow: {reason}: {what}from {beginning.title}", file=sys.stderr)
-        first = False
+
+
+def tell(line: str) -> None:
+    """What people should know."""
+    print(f"dataflow: {line}", file=sys.stderr)

@@ -10,18 +10,24 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dataflow.build.cuts import Unrecoverable
+from dataflow.build.cuts import StateMismatch, Unrecoverable
 from dataflow.errors import CannotTravel, ConstructionError, GraphMismatch, TooManyWorkers
-from dataflow.recovery.storage import StorageError
+from dataflow.recovery.catalogue import Fenced
+from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
 
-HOPELESS = (ConstructionError, GraphMismatch, Unrecoverable, CannotTravel, TooManyWorkers)
+HOPELESS = (
+    ConstructionError,
+    GraphMismatch,
+    Unrecoverable,
+    StateMismatch,
+    CannotTravel,
+    TooManyWorkers,
+    SnapshotTooNew,
+    Fenced,  # another run has taken over: it must not be fenced in turn
+)
 """What has nothing to do with records, and comes again with the next try."""
 
 RECORD = "at the record "  # how the note begins that names a record (see dataflow.build.poison)
-
-
-class SnapshotDamaged(StorageError):
-    """A file of a snapshot is missing, torn or altered: the snapshot before is to be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +70,14 @@ class Restarts:
             deque()
         )  # when, and where; invariant: at most `most`, all in the window
 
-    def decide(self, error: BaseException, now: float, *, unbuilt: bool = False) -> Decision:
-        """What follows from a failure at a time. `unbuilt`: no life of this run has built a dataflow yet."""
+    def decide(self, error: BaseException, now: float, *, unbuilt: bool = False, choosing: bool = False) -> Decision:
+        """What follows from a failure at a time. `unbuilt`: no life of this run has built a dataflow yet. `choosing`:
+        it was raised when a snapshot was chosen, so no older one can be either, if they are damaged."""
+        if not isinstance(error, Exception) or isinstance(error, HOPELESS):
+            return Enough("")
         if isinstance(error, SnapshotDamaged):
-            return Older()
-        if not isinstance(error, Exception) or isinstance(error, HOPELESS) or unbuilt:
+            return Enough("") if choosing else Older()
+        if unbuilt:
             return Enough("")
         while self._failures and now - self._failures[0][0] > self._window:
             self._failures.popleft()
@@ -104,3 +113,10 @@ def one_line(error: BaseException, most: int = 500) -> str:
     text = "; ".join([f"{error}" if known else f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def explain_decision(error: BaseException, decision: Again | Older) -> str:
+    """What people are told of a failure after which a run goes on."""
+    if isinstance(decision, Older):
+        return f"{one_line(error)}: back to the snapshot before"
+    return f"{one_line(error)}: restart {decision.number} of {decision.most}"
