@@ -34,8 +34,11 @@ class Beginning:
 class Beginnings:
     """Chooses and claims for one life of a run after the other."""
 
-    def __init__(self, recovery: Recovery, workers: int, tell: Callable[[str], None]) -> None:
-        """`tell`: what people should know about snapshots that cannot be used."""
+    def __init__(
+        self, recovery: Recovery, workers: int, tell: Callable[[str], None], clock: Callable[[], float] = time.time
+    ) -> None:
+        """`tell`: what people should know about snapshots that cannot be used. `clock`: the time of day."""
+        self._clock = clock
         self._recovery = recovery
         self._workers = workers
         self._tell = tell
@@ -52,7 +55,7 @@ class Beginnings:
             claimed[dataflow] = await claim(
                 self._storage,
                 dataflow,
-                created=time.time(),
+                created=self._clock(),
                 workers=self._workers,
                 fresh=self._first and self._recovery.fresh,
                 start=starts.get(dataflow),
