@@ -23,7 +23,7 @@ from dataflow.comm.messages import AnyMessage
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import InProcess, Linked, Transport
-from dataflow.launch.child import direction_key
+from dataflow.launch.neighbours import direction_key
 from dataflow.launch.hosts import Tls
 from dataflow.launch.mesh import connect_all
 
