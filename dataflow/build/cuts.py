@@ -58,15 +58,15 @@ class Participant(ABC):
         """Takes the plain shares of a manifest, by the number that each worker had then. Called once, when the dataflow
         is complete and nothing has run, only if there is a manifest to go on from. Shards follow, before `resume`."""
 
-    def resume(self) -> None:  # few have anything to do
+    def resume(self) -> None:  # noqa: B027  # few have anything to do
         """All shards are back (or there were none): the participant may start. Called once, with or without a
         manifest."""
 
-    async def commit(self, time: Time, plain: object, token: object) -> None:
+    async def commit(self, time: Time, plain: object, token: object) -> None:  # noqa: B027  # most have no need
         """The snapshot at a time is durable, with this participant's plain share and token. Idempotent. For recovery,
         the tokens of all old workers are committed by worker 0."""
 
-    def forgo(self, frozen: FrozenShards) -> None:
+    def forgo(self, frozen: FrozenShards) -> None:  # noqa: B027  # most freeze nothing
         """The snapshot was abandoned: what was frozen counts as changed again. Few have any."""
 
 

@@ -10,7 +10,6 @@ from typing import Protocol, TypeAlias
 
 from dataflow.errors import DataflowError
 
-
 Blob: TypeAlias = bytes | bytearray | memoryview
 
 
