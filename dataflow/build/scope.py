@@ -19,6 +19,7 @@ from dataflow.time.timestamp import Checked, Domain, Product, TimeType, domain_o
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
     from dataflow.columns.batch import Columns
+    from dataflow.operators.following import ControlStream
     from dataflow.operators.inputs import InputHandle, UnorderedInput
     from dataflow.operators.loops import LoopHandle
     from dataflow.run.dataflow import Dataflow
@@ -151,6 +152,21 @@ class Scope:
     def concat(self, streams: Iterable[Stream[D]], name: str = "concat") -> Stream[D]:
         """All records of several streams."""
         return rows.concat(self, tuple(streams), name)
+
+    def control(self, lead: int = 1, name: str = "control") -> ControlStream[Record]:
+        """A configuration stream that the run itself advances, with the inputs and sources of the dataflow: give it to
+        `megaphone`'s operators. Updates are sent with its `send`, and by commands and loops. It is kept `lead` ahead,
+        so that records need not wait for it. There is one for each name."""
+        if name not in self.dataflow.controls:
+            from dataflow.operators.following import control
+
+            self.dataflow.controls[name] = control(self, lead, name)
+        return self.dataflow.controls[name]
+
+    @property
+    def resume_at(self) -> int:
+        """The time from which this dataflow is fed: 0, or that of the snapshot that it goes on from."""
+        return self.dataflow.resume_at or 0
 
     # Loops
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
+from dataflow.build.cuts import Keeps
 from dataflow.channels.pact import Key, Pact, Record
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
@@ -274,9 +275,10 @@ class Stream(Generic[D]):
         pact: Pact | None = None,
         frontier: bool = False,
         initial: bool = False,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator with one input: see dataflow.build.builder.unary."""
-        return builder.unary(self, name, make, pact=pact, frontier=frontier, initial=initial)
+        return builder.unary(self, name, make, pact=pact, frontier=frontier, initial=initial, keeps=keeps)
 
     @overload
     def unary_notify(
@@ -286,6 +288,7 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
+        keeps: Keeps = ...,
     ) -> Stream[E]: ...
 
     @overload
@@ -296,6 +299,7 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
+        keeps: Keeps = ...,
     ) -> Stream[E]: ...
 
     def unary_notify(
@@ -305,9 +309,10 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = None,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator that is notified of completed times: see dataflow.build.builder.unary_notify."""
-        return builder.unary_notify(self, name, on_batch, on_notify, pact=pact)
+        return builder.unary_notify(self, name, on_batch, on_notify, pact=pact, keeps=keeps)
 
     def binary(
         self,
@@ -318,6 +323,7 @@ class Stream(Generic[D]):
         pacts: tuple[Pact | None, Pact | None] = (None, None),
         frontier: bool = False,
         initial: bool = False,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator with two inputs: see dataflow.build.builder.binary."""
-        return builder.binary(self, other, name, make, pacts=pacts, frontier=frontier, initial=initial)
+        return builder.binary(self, other, name, make, pacts=pacts, frontier=frontier, initial=initial, keeps=keeps)

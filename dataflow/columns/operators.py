@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dataflow.build.builder import Context, binary, require_callable, unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
@@ -64,7 +65,7 @@ class ColumnOperators:
             for message, batch in input:
                 output.give(message, change(require_columns(batch, name)))
 
-        return unary(self._stream, name, lambda _: step, pact=pact)
+        return unary(self._stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 
     def aggregate(
         self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Aggregate
@@ -170,7 +171,7 @@ def _gather(
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
         output.give(capability, finish(waiting.pop(capability.time), capability.time))
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=pact)
+    return unary_notify(stream, name, on_batch, on_notify, pact=pact, keeps=Keeps.NOTHING)
 
 
 def _join(
@@ -194,7 +195,8 @@ def _join(
 
         return step
 
-    return binary(left, right, name, make, pacts=(ExchangeColumns(on), ExchangeColumns(right_on)), frontier=True)
+    pacts = (ExchangeColumns(on), ExchangeColumns(right_on))
+    return binary(left, right, name, make, pacts=pacts, frontier=True, keeps=Keeps.NOTHING)
 
 
 def _pairs(left: Columns, right: Columns, on: tuple[str, ...], right_on: tuple[str, ...]) -> Columns:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dataflow.build.builder import unary_notify
-from dataflow.build.capability import Capability, MessageCapability
-from dataflow.build.notificator import Notificator
-from dataflow.channels.ports import OutputPort
+from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.capability import MessageCapability
+from dataflow.build.crossings import Waiting
+from dataflow.build.cuts import Keeps
+from dataflow.build.operator import Step
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Array, DType, Integers
@@ -124,9 +125,12 @@ class Windows:
 
 def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -> Stream[Columns]:
     """Puts each pane into the windows that it is part of; a window comes out at its end."""
-    waiting: dict[int, list[tuple[Array, Columns]]] = {}  # by the time at which they come out: (end, records)
+    dataflow = stream.scope.dataflow
+    builder = OperatorBuilder(stream.scope, name)
+    builder.add_input(stream, ExchangeColumns(plan.by[1:]))
+    builder.add_output(initial=dataflow.recovers, entry=False)
 
-    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
+    def put_off(message: MessageCapability, batch: Columns, waiting: Waiting[Columns]) -> None:
         column = plain(batch[END])
         for pane in np.unique(column):
             part = batch.filter(column == pane)
@@ -135,16 +139,22 @@ def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -
                     raise ValueError(
                         f"{name}: a record of the window that ends at {pane} came at {message.time!r}: too late"
                     )
-                if time not in waiting:
-                    waiting[time] = []
-                    notificator.notify_at(message.delayed(time))
-                waiting[time].append((end, part))
+                waiting.add(message, time, _ending(part, end), message.time)
 
-    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        parts = [_ending(part, end) for end, part in waiting.pop(capability.time)]
-        output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+    def make(context: Context) -> Step:
+        (input,), (output,) = context.inputs, context.outputs
+        waiting: Waiting[Columns] = Waiting(context, name, dataflow)
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
+        def step() -> None:
+            for message, batch in input:
+                put_off(message, batch, waiting)
+            for capability, parts in waiting.due():
+                output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+
+        return step
+
+    (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
+    return out
 
 
 def _ending(part: Columns, end: Array) -> Columns:
