@@ -187,7 +187,7 @@ class _Committing(Participant):
         """Moves the capability to the least time that is not done with, or drops it."""
         if not self._hold.live:
             return
-        open_times = list(self._input.frontier) + self._waiting.keys()[:1]
+        open_times = self._open_times()
         if self._gate is None and self._uncommitted is not None:
             if self._sink.every == 0.0:
                 open_times.append(self._uncommitted)
@@ -216,8 +216,11 @@ class _Committing(Participant):
         return True
 
     def _complete_before(self, cut: Time) -> bool:
-        open_times = [*self._input.frontier, *self._waiting.keys()[:1]]
-        return all(time >= cut for time in open_times)
+        return all(time >= cut for time in self._open_times())
+
+    def _open_times(self) -> list[Time]:
+        """Of the times that may still come, and of those that wait, the least."""
+        return [*self._input.frontier, *([self._waiting.peekitem(0)[0]] if self._waiting else [])]
 
     # Without recovery
 

@@ -295,10 +295,12 @@ class _Ticking(_Counting):
 
     async def _tick(self) -> None:
         number = 0
-        while self._capability.live and not self._context.dropped:
+        while True:
             number = max(number + 1, self._now() - self._first + 1)
             await self._context.clock.sleep_until(self._origin + number * self._source.tick)
-            if self._capability.live and not self._turn.locked():
+            if not self._capability.live or self._context.dropped:
+                return
+            if not self._turn.locked():
                 self._move(self._now())
 
 

@@ -44,5 +44,5 @@ class Partitions(ABC, Generic[D]):
         position behind the batch, the batch's time if the source is `timed` (not before the one before it) or None, and
         rows or columns. An empty batch only moves the position and the time."""
 
-    async def acknowledge(self, partition: str, position: object) -> None:  # noqa: B027  # few have an upstream
+    async def acknowledge(self, partition: str, position: object) -> None:  # few have an upstream
         """Everything before the position is in a durable snapshot: it will not be read again. May be repeated."""

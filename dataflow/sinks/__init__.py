@@ -13,6 +13,7 @@ from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Wr
 from dataflow.sinks.callbacks import AtLeastOnce, at_least_once, callback
 from dataflow.sinks.json_lines import json_lines
 from dataflow.sinks.parquet import parquet
+from dataflow.sinks.postgres import postgres
 from dataflow.sinks.sqlite import sqlite
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "callback",
     "json_lines",
     "parquet",
+    "postgres",
     "sqlite",
 ]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 from uuid import uuid4
 
 from dataflow.channels.pact import Batch, Pact, ToWorker
+from dataflow.columns.column import Value
 from dataflow.errors import ConstructionError
-from dataflow.operators.sink import Write
 from dataflow.operators.sinks import Place, Sink, SinkError, Writer
 from dataflow.time.order import Time
 
-Call = Callable[[Time, Batch], object]
+Call: TypeAlias = Callable[[Time, Value], object]  # of a time and a batch, columns or rows as the stream has them
 
 
 class Callback(Sink):
@@ -96,19 +97,19 @@ async def _call(function: Call, time: Time, batch: Batch) -> None:
         await result
 
 
-def callback(function: Write) -> Callback:
-    """Calls `function(time, batch)`, or awaits it, for each batch, on worker 0, in the order of times: when a snapshot that
-    has the batch is durable, and at the end.
+def callback(function: Call) -> Callback:
+    """Calls `function(time, batch)`, or awaits it, for each batch, on worker 0, in the order of times: when a snapshot
+    that has the batch is durable, and at the end.
 
-    In a run that does not crash each batch comes once. After a crash, the batches of the last snapshot may come again, with
-    the same times and rows: a function that keeps the greatest time that it has dealt with, together with its effect, and
-    passes over what is not later, has each of them once. Batches are kept in memory until then, and in the snapshot.
-    """
+    In a run that does not crash each batch comes once. After a crash, the batches of the last snapshot may come again,
+    with the same times and rows: a function that keeps the greatest time that it has dealt with, together with its
+    effect, and passes over what is not later, has each of them once. Batches are kept in memory until then, and in the
+    snapshot."""
     _require(function, "callback")
     return Callback(function)
 
 
-def at_least_once(function: Write) -> AtLeastOnce:
+def at_least_once(function: Call) -> AtLeastOnce:
     """Calls `function(time, batch)`, or awaits it, for each batch as soon as its time is complete, where the batch is.
 
     After a crash everything since the last snapshot comes again, perhaps at other times.

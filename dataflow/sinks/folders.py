@@ -1,9 +1,8 @@
 """Files in a folder: written aside, and renamed when they are committed. What does not depend on their format.
 
-`folder/_staged/` has what is being written or waits to be committed, under names that begin with the incarnation of
-the run. To commit is to rename. Before that, the new names are noted in `_staged/committed-...`, so that a commit can be
-repeated after somebody has taken the files away.
-"""
+`folder/_staged/` has what is being written or waits to be committed, under names that begin with the incarnation of the
+run. To commit is to rename. Before that, the new names are noted in `_staged/committed-...`, so that a commit can be
+repeated after somebody has taken the files away."""
 
 from __future__ import annotations
 
@@ -18,6 +17,7 @@ from uuid import uuid4
 from dataflow.channels.pact import Batch
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Writer
+from dataflow.sinks.shape import require_text
 from dataflow.time.order import Time
 
 R = TypeVar("R")
@@ -48,8 +48,7 @@ class FolderSink(Sink):
     every = 10.0
 
     def __init__(self, folder: str | os.PathLike[str], every: float) -> None:
-        if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-            raise ConstructionError(f"a sink of files needs a folder, not {folder!r}")
+        require_text("a sink of files", "a folder", folder)
         if not every >= 0:
             raise ConstructionError(f"every is a number of seconds, not {every!r}")
         self.folder = Path(folder)
@@ -127,8 +126,8 @@ class FolderWriter(Writer):
             for staged, final in missing:
                 if staged not in noted and not (self._sink.folder / final).exists():
                     raise SinkError(
-                        f"{self._sink!r}: {staged}, which was staged there, is gone and was not committed: the folder was "
-                        "replaced since the last snapshot. Bring it back, or start afresh with both"
+                        f"{self._sink!r}: {staged}, which was staged there, is gone and was not committed: the folder "
+                        "was replaced since the last snapshot. Bring it back, or start afresh with both"
                     )
         present = [pair for pair in names if pair not in missing]
         if not present:

@@ -12,7 +12,7 @@ from dataflow.columns.batch import Columns
 from dataflow.columns.column import Value
 from dataflow.operators.sinks import Sink, SinkError
 from dataflow.sinks.folders import FolderSink, StagedFile
-from dataflow.sinks.shape import Shape, as_text, plain
+from dataflow.sinks.shape import TableShape, as_text, plain
 
 
 class _JsonLines(FolderSink):
@@ -20,7 +20,7 @@ class _JsonLines(FolderSink):
 
     def __init__(self, folder: str | os.PathLike[str], columns: Sequence[str] | None, every: float) -> None:
         super().__init__(folder, every)
-        self._shape = None if columns is None else Shape(repr(self), columns)
+        self._shape = None if columns is None else TableShape(repr(self), columns)
 
     def start(self, path: Path) -> StagedFile:
         """A file of lines."""
@@ -28,7 +28,7 @@ class _JsonLines(FolderSink):
 
 
 class _JsonFile(StagedFile):
-    def __init__(self, path: Path, shape: Shape | None, title: str) -> None:
+    def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115  # closed by finish or abandon
         self._shape = shape
         self._title = title
@@ -63,13 +63,10 @@ def _known(value: Value) -> Value:
     return known
 
 
-def json_lines(
-    folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0
-) -> Sink:
+def json_lines(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
     """Writes records to files of a folder, one JSON value in each line, each record once.
 
-    Columns become objects, and so do rows if `columns` names their fields; other rows are written as they are. Files are
-    written in `folder/_staged` and moved with each snapshot, and at the end; without recovery, each `every` seconds. A
-    file's name has its first and last time, and the worker. The folder belongs to one sink.
-    """
+    Columns become objects, and so do rows if `columns` names their fields; other rows are written as they are. Files
+    are written in `folder/_staged` and moved with each snapshot, and at the end; without recovery, each `every`
+    seconds. A file's name has its first and last time, and the worker. The folder belongs to one sink."""
     return _JsonLines(folder, columns, every)

@@ -11,7 +11,7 @@ from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.operators.sinks import Sink, SinkError
 from dataflow.sinks.folders import FolderSink, StagedFile
-from dataflow.sinks.shape import Shape
+from dataflow.sinks.shape import TableShape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ class _Parquet(FolderSink):
 
     def __init__(self, folder: str | os.PathLike[str], columns: Sequence[str] | None, every: float) -> None:
         super().__init__(folder, every)
-        self._shape = None if columns is None else Shape(repr(self), columns)
+        self._shape = None if columns is None else TableShape(repr(self), columns)
 
     def start(self, path: Path) -> StagedFile:
         """A file of row groups."""
@@ -35,7 +35,7 @@ class _Parquet(FolderSink):
 class _ParquetFile(StagedFile):
     """The first row group says what the columns are; later ones are converted to that, or refused."""
 
-    def __init__(self, path: Path, shape: Shape | None, title: str) -> None:
+    def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
         self._path = path
         self._shape = shape
         self._title = title
@@ -58,7 +58,9 @@ class _ParquetFile(StagedFile):
                 self._shape.rows(batch)  # says what is wrong
             return (batch if self._shape is None else batch.select(self._shape.columns)).to_arrow()
         if self._shape is None:
-            raise SinkError(f"{self._title}: rows came, and nobody has named their columns: parquet(folder, columns=[...])")
+            raise SinkError(
+                f"{self._title}: rows came, and nobody has named their columns: parquet(folder, columns=[...])"
+            )
         rows = self._shape.rows(batch)
         try:
             arrays = [pa.array(values) for values in zip(*rows, strict=True)]
@@ -96,8 +98,7 @@ class _ParquetFile(StagedFile):
 def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
     """Writes records to Parquet files of a folder, each record once.
 
-    Columns are written as they are; rows need the names of their fields, `columns`. Files are written in `folder/_staged`
-    and moved with each snapshot, and at the end; without recovery, each `every` seconds. A file's name has its first and
-    last time, and the worker. The folder belongs to one sink.
-    """
+    Columns are written as they are; rows need the names of their fields, `columns`. Files are written in
+    `folder/_staged` and moved with each snapshot, and at the end; without recovery, each `every` seconds. A file's name
+    has its first and last time, and the worker. The folder belongs to one sink."""
     return _Parquet(folder, columns, every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -18,27 +19,32 @@ from dataflow.operators.sinks import SinkError
 Row = tuple[Value, ...]
 
 
-class Shape:
+class TableShape:
     """The columns of a table, and which of them are its key."""
 
     def __init__(self, title: str, columns: Sequence[str], key: Sequence[str] = ()) -> None:
-        for what, names in (("columns", columns), ("key", key)):
+        given: list[tuple[str, Sequence[object]]] = [("columns", columns), ("key", key)]
+        for what, names in given:
             if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
-                raise ConstructionError(f"{title}: {what} are a list of names, such as ('word', 'total'), not {names!r}")
+                raise ConstructionError(
+                    f"{title}: {what} are a list of names, such as ('word', 'total'), not {names!r}"
+                )
             if len(set(names)) != len(tuple(names)):
                 raise ConstructionError(f"{title}: a name occurs twice in {what}={tuple(names)}")
         if not columns:
             raise ConstructionError(f"{title} needs the names of its columns")
         if missing := [name for name in key if name not in columns]:
-            raise ConstructionError(f"{title}: {missing[0]!r} is in the key and not among the columns, {tuple(columns)}")
+            raise ConstructionError(
+                f"{title}: {missing[0]!r} is in the key and not among the columns, {tuple(columns)}"
+            )
         self.title = title
         self.columns = tuple(columns)
         self.key = tuple(key)
         self._places = [self.columns.index(name) for name in self.key]
 
     def rows(self, batch: Batch) -> list[Row]:
-        """The rows of a batch. Rows may be tuples or lists, in the order of the columns, mappings by name, or plain values
-        if there is one column."""
+        """The rows of a batch. Rows may be tuples or lists, in the order of the columns, mappings by name, or plain
+        values if there is one column."""
         if isinstance(batch, Columns):
             if set(batch.names) != set(self.columns):
                 raise SinkError(
@@ -56,7 +62,9 @@ class Shape:
         if not isinstance(record, tuple | list):
             if len(self.columns) == 1:
                 return (record,)
-            raise SinkError(f"{self.title} has {len(self.columns)} columns, and a record came that has none: {_short(record)}")
+            raise SinkError(
+                f"{self.title} has {len(self.columns)} columns, and a record came that has none: {_short(record)}"
+            )
         if len(record) != len(self.columns):
             raise SinkError(
                 f"{self.title} has {len(self.columns)} columns, {self.columns}, and a record came with {len(record)}: "
@@ -74,7 +82,7 @@ class Shape:
 class ByKey(Pact):
     """Records with equal keys go to one worker, rows and columns alike."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self._shape = shape
         self.name = f"exchange by {', '.join(shape.key)}"
 
@@ -86,6 +94,13 @@ class ByKey(Pact):
         for record, number in zip(batch, numbers, strict=True):
             parts[number].append(record)
         return parts
+
+
+def require_text(title: str, what: str, given: object) -> None:
+    """ConstructionError unless it is text that can be a name or a path."""
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ConstructionError(f"{title} needs {what}, not {given!r}")
 
 
 def _short(record: object) -> str:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataflow.channels.pact import Pact, ToWorker
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Writer
-from dataflow.sinks.databases import COMMITS, STAGED, Stage, TableWriter
-from dataflow.sinks.shape import Row, Shape, as_text, plain
+from dataflow.sinks.databases import COMMITS, STAGED, StagedRows, TableWriter
+from dataflow.sinks.shape import Row, TableShape, as_text, plain, require_text
 
 _KNOWN = (int, float, str, bytes, bool, type(None))
 
@@ -19,7 +19,7 @@ _KNOWN = (int, float, str, bytes, bool, type(None))
 class _Sqlite(Sink):
     """One worker writes: a database has one writer at a time, and the order of times is kept."""
 
-    def __init__(self, path: str, table: str, shape: Shape, patience: float) -> None:
+    def __init__(self, path: str, table: str, shape: TableShape, patience: float) -> None:
         self.path = path
         self.table = table
         self.shape = shape
@@ -51,14 +51,16 @@ class _SqliteWriter(TableWriter):
     def convert(self, rows: list[Row]) -> list[Row]:
         if {type(value) for row in rows for value in row}.issubset(_KNOWN):
             return rows
-        return [tuple(self._value(name, value) for name, value in zip(self.shape.columns, row, strict=True)) for row in rows]
+        return [
+            tuple(self._value(name, value) for name, value in zip(self.shape.columns, row, strict=True)) for row in rows
+        ]
 
     def _value(self, name: str, value: object) -> object:
         value = as_text(plain(value))
         if not isinstance(value, _KNOWN):
             raise SinkError(
-                f"{self.shape.title}: column {name!r} cannot hold a {type(value).__name__}: SQLite has integers, floats, "
-                "text and bytes"
+                f"{self.shape.title}: column {name!r} cannot hold a {type(value).__name__}: SQLite has integers, "
+                "floats, text and bytes"
             )
         return value
 
@@ -136,7 +138,7 @@ class _SqliteWriter(TableWriter):
                 ((token, number, *row) for number, row in enumerate(rows, first)),
             )
 
-    def publish(self, stages: list[Stage]) -> None:
+    def publish(self, stages: list[StagedRows]) -> None:
         if not stages:
             return
         with self._transaction() as connection:
@@ -146,7 +148,7 @@ class _SqliteWriter(TableWriter):
             for stage in self.uncommitted(stages, (token for (token,) in noted)):
                 self._publish(connection, stage)
 
-    def _publish(self, connection: sqlite3.Connection, stage: Stage) -> None:
+    def _publish(self, connection: sqlite3.Connection, stage: StagedRows) -> None:
         where = f"FROM {self._stage_table} WHERE _token = ?"
         (found,) = connection.execute(f"SELECT count(*) {where}", [stage.token]).fetchone()
         if found != stage.rows:
@@ -196,15 +198,13 @@ def sqlite(
     """Writes rows to a table of a SQLite database, each once. The table is made if it is not there.
 
     With a `key`, a row replaces the one that has the same values in these columns; without, rows are added. Rows are
-    tuples in the order of `columns`, dictionaries, or columns of these names. `patience`: seconds to wait while somebody
-    else has locked the database.
+    tuples in the order of `columns`, dictionaries, or columns of these names. `patience`: seconds to wait while
+    somebody else has locked the database.
 
-    Rows appear with each snapshot, and at the end. `_dataflow_commits` in the same database says up to which time a table
-    is complete. One table belongs to one sink.
-    """
+    Rows appear with each snapshot, and at the end. `_dataflow_commits` in the same database says up to which time a
+    table is complete. One table belongs to one sink."""
     title = f"table {table!r} of {os.fspath(path)!r}"
-    if not isinstance(table, str) or not table or "\0" in table:
-        raise ConstructionError(f"a table needs a name, not {table!r}")
+    require_text(title, "a table's name", table)
     if not patience >= 0:
         raise ConstructionError(f"{title}: patience is a number of seconds, not {patience!r}")
-    return _Sqlite(os.fspath(path), table, Shape(title, columns, key), patience)
+    return _Sqlite(os.fspath(path), table, TableShape(title, columns, key), patience)

@@ -50,7 +50,9 @@ def _in_order(path: Path, events: Iterator[Event], first: int) -> Iterator[Item[
     for event in events:
         if isinstance(event, CapturedBatch):
             if type(event.time) is not int:
-                raise SourceError(f"{path} was captured at times such as {event.time!r}: only integers can be replayed so")
+                raise SourceError(
+                    f"{path} was captured at times such as {event.time!r}: only integers can be replayed so"
+                )
             if event.time >= first:
                 waiting.setdefault(event.time, []).append(event)
             continue

@@ -14,18 +14,14 @@ _PIECE = 1 << 20  # bytes that are read at once, or one line
 
 
 class FileSet:
-    """The files that a path stands for: one file, all of a folder, or those that match a pattern. Each has a name within
-    the set, so that a folder that was moved is the same set.
+    """The files that a path stands for: one file, all of a folder, or those that match a pattern. Each has a name
+    within the set, so that a folder that was moved is the same set.
 
     Names that begin with a dot or an underscore are left out in a folder: others' work in progress.
     """
 
     def __init__(self, path: str | os.PathLike[str], follow: bool) -> None:
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-            raise ConstructionError(
-                f"a source of files needs a file, a folder or a pattern such as 'logs/*.txt', not {path!r}"
-            )
-        self.title = os.fspath(path)
+        self.title = _text_of(path)
         self._follow = follow
         self._pattern = glob.has_magic(self.title) and not os.path.exists(self.title)
         parts = Path(self.title).parts
@@ -49,6 +45,15 @@ class FileSet:
     def path(self, name: str) -> Path:
         """Where a file of the set is."""
         return self._root / name if self._pattern or self._root.is_dir() else self._root
+
+
+def _text_of(path: object) -> str:
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text:
+        raise ConstructionError(
+            f"a source of files needs a file, a folder or a pattern such as 'logs/*.txt', not {path!r}"
+        )
+    return text
 
 
 class Tail:
@@ -101,6 +106,6 @@ class Tail:
             self.offset += len(after) if after == b"\r\n" else 1
             return
         raise SourceError(
-            f"{self.path}: the last line had no end when it was read, up to byte {self.offset}, and has grown since: it "
-            "counted as a whole line. End lines with a newline, or read the file with follow=True from the start"
+            f"{self.path}: the last line had no end when it was read, up to byte {self.offset}, and has grown since: "
+            "it counted as a whole line. End lines with a newline, or read the file with follow=True from the start"
         )

@@ -62,9 +62,11 @@ async def _pairs(items: Several[tuple[object, D]]) -> AsyncIterator[tuple[object
 
 
 def _pair(item: tuple[object, D]) -> tuple[object, D]:
-    if not isinstance(item, tuple) or len(item) != 2:
-        raise SourceError(f"a restartable iterator gives (position, record) pairs, and gave {item!r}")
-    return item
+    try:
+        position, record = item
+    except (TypeError, ValueError):
+        raise SourceError(f"a restartable iterator gives (position, record) pairs, and gave {item!r}") from None
+    return position, record
 
 
 def restartable(

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Parquet(Partitions[Columns]):
-    def __init__(
-        self, path: str | os.PathLike[str], batch: int, follow: bool, columns: Sequence[str] | None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], batch: int, follow: bool, columns: Sequence[str] | None) -> None:
         if type(batch) is not int or batch < 1:
             raise ConstructionError(f"batch must be at least 1, not {batch!r}")
         if isinstance(columns, str):
@@ -80,8 +78,7 @@ def parquet(
     *,
     columns: Sequence[str] | None = None,
 ) -> Partitions[Columns]:
-    """The rows of a Parquet file, of all files of a folder, or of those that match a pattern, as columns: at most `batch`
-    rows at each time. With `follow` the source goes on with new files; move them into the folder when they are whole.
-    `columns`: only these.
-    """
+    """The rows of a Parquet file, of all files of a folder, or of those that match a pattern, as columns: at most
+    `batch` rows at each time. With `follow` the source goes on with new files; move them into the folder when they are
+    whole. `columns`: only these."""
     return _Parquet(path, batch, follow, columns)

@@ -165,7 +165,9 @@ class _Csv(_Texts[dict[str, Value]]):
             where = f"{tail.path}, the record at byte {at + sum(map(len, lines[:taken]))}"
             if fields:
                 if len(fields) != len(columns):
-                    raise SourceError(f"{where} has {len(fields)} fields, and there are {len(columns)} columns: {columns}")
+                    raise SourceError(
+                        f"{where} has {len(fields)} fields, and there are {len(columns)} columns: {columns}"
+                    )
                 records.append(self._converted(where, dict(zip(columns, fields, strict=True))))
             taken = behind
         return taken, records

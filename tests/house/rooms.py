@@ -23,6 +23,8 @@ dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.er
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
 dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.sources: dataflow.channels dataflow.columns dataflow.errors dataflow.operators
+dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
 dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
@@ -79,6 +81,7 @@ nexmark: nexmark.events
 
 # Where a room must never get to, whatever the table above says: (rooms, what they never import, at once only).
 ENGINE = ("time", "progress", "build", "run", "channels", "operators", "comm", "launch", "execute", "compiled")
+CONNECTORS = ("dataflow.sources", "dataflow.sinks")
 LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
     (("dataflow",), ("megaphone", "planners", "nexmark", "bench"), False),  # the engine knows nothing of bins
     (("megaphone",), ("planners", "nexmark", "bench"), False),
@@ -86,6 +89,7 @@ LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
     (("planners",), ("megaphone",), True),  # plans are made without an engine
     (("nexmark",), ("planners", "bench"), False),
     (tuple(f"dataflow.{room}" for room in ENGINE), ("dataflow.state",), False),  # the engine knows nothing of keys
+    (CONNECTORS, ("dataflow.state", "dataflow.recovery", "dataflow.run", "dataflow.launch"), False),  # they know the door
     (("dataflow.time", "dataflow.errors"), ("trio", "dataflow.comm", "dataflow.run", "dataflow.build"), False),
     (("dataflow.progress",), ("trio", "dataflow.run", "dataflow.build", "dataflow.channels"), False),  # pure: no I/O
     (("dataflow.state.stores", "dataflow.state.host", "dataflow.state.store"), ("dataflow.compiled",), False),
@@ -99,6 +103,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
     "msgpack": ("dataflow.comm",),
     "polars": ("dataflow.columns",),
+    "psycopg": ("dataflow.sinks.postgres",),
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -113,6 +118,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.launch",
         "dataflow.operators",
         "dataflow.run",
+        "dataflow.sources",
         "dataflow.testing",
         "megaphone.control",
         "megaphone.harness",
