@@ -23,6 +23,8 @@ dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.er
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
 dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.sources: dataflow.channels dataflow.columns dataflow.errors dataflow.operators
+dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
 dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
 dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
@@ -80,6 +82,7 @@ nexmark: nexmark.events
 
 # Where a room must never get to, whatever the table above says: (rooms, what they never import, at once only).
 ENGINE = ("time", "progress", "build", "run", "channels", "operators", "comm", "launch", "execute", "compiled")
+CONNECTORS = ("dataflow.sources", "dataflow.sinks")
 LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
     (("dataflow",), ("megaphone", "planners", "nexmark", "bench"), False),  # the engine knows nothing of bins
     (("megaphone",), ("planners", "nexmark", "bench"), False),
@@ -87,6 +90,7 @@ LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
     (("planners",), ("megaphone",), True),  # plans are made without an engine
     (("nexmark",), ("planners", "bench"), False),
     (tuple(f"dataflow.{room}" for room in ENGINE), ("dataflow.state",), False),  # the engine knows nothing of keys
+    (CONNECTORS, ("dataflow.state", "dataflow.recovery", "dataflow.run", "dataflow.launch"), False),  # they know the door
     (("dataflow.time", "dataflow.errors"), ("trio", "dataflow.comm", "dataflow.run", "dataflow.build"), False),
     (("dataflow.progress",), ("trio", "dataflow.run", "dataflow.build", "dataflow.channels"), False),  # pure: no I/O
     (("dataflow.state.stores", "dataflow.state.host", "dataflow.state.store"), ("dataflow.compiled",), False),
@@ -101,6 +105,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "msgpack": ("dataflow.comm",),
     "polars": ("dataflow.columns",),
     "obstore": ("dataflow.recovery.object_store",),  # an extra: imported when somebody names a bucket
+    "psycopg": ("dataflow.sinks.postgres",),
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -116,6 +121,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.operators",
         "dataflow.recovery",
         "dataflow.run",
+        "dataflow.sources",
         "dataflow.testing",
         "megaphone.control",
         "megaphone.harness",
