@@ -46,6 +46,12 @@ class Aggregates:
         else:
             self._parts.append((name, what, column))
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The columns of a partial that hold what a column of the batch holds, and that column."""
+        made = {name: column for name, what, column in self._parts if column is not None and what in ("min", "max")}
+        return {**{name: name for name in self.by}, **made}
+
     def partial(self, batch: Columns) -> Columns:
         """One row per group of a batch."""
         return self._group(batch, [(name, _FIRST[what], column) for name, what, column in self._parts], False)

@@ -135,12 +135,7 @@ class ColumnOperators:
         """
         windows = Windows(name, time, size, slide, unit_of(self._stream.scope.domain))
         plan = Aggregates((END, *_names(by)), aggregates)
-
-        def panes(batch: Columns) -> Columns:
-            return plan.partial(batch.with_columns({END: windows.ends(batch)}))
-
-        partial = self._batches(f"{name} (local)", len, panes)
-        return in_windows(partial, name, plan, windows)
+        return in_windows(self._stream, name, plan, windows)
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:

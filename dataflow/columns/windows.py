@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dataflow.build.builder import unary_notify
+from dataflow.build.builder import unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
-from dataflow.channels.ports import OutputPort
+from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Array, DType, Integers
 from dataflow.columns.grouping import Aggregates
 from dataflow.columns.instants import counts, length_of
-from dataflow.columns.pact import ExchangeColumns
+from dataflow.columns.kinds import ColumnKinds, agreed
+from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.zones import UNITS, plain, with_zone, zone_of
 from dataflow.errors import ConstructionError
 from dataflow.time.durations import NANOSECONDS, Duration, nanoseconds
@@ -39,7 +40,7 @@ class Windows:
 
     def __init__(self, name: str, column: str, size: int | Duration, slide: int | Duration, unit: str) -> None:
         self._name = name
-        self._column = column
+        self.column = column
         self._time = NANOSECONDS[unit]
         self.size, self.slide = (self._length(length) for length in (size, slide))
         if self.size < 1 or self.slide < 1:
@@ -60,10 +61,10 @@ class Windows:
 
     def ends(self, batch: Columns) -> Array:
         """For each record the first end of a window after it."""
-        column = batch[self._column]
+        column = batch[self.column]
         if not isinstance(column, np.ndarray) or column.dtype.kind not in "iufmM":
             raise TypeError(
-                f"{self._name}: column {self._column!r} holds {type_name(column)}; windows are over integers, dates, "
+                f"{self._name}: column {self.column!r} holds {type_name(column)}; windows are over integers, dates, "
                 "moments or time spans"
             )
         if column.dtype.kind in "mM":
@@ -72,14 +73,14 @@ class Windows:
             return with_zone(numbers.view(kind), zone_of(column))
         if self.slide % self._time:
             raise TypeError(
-                f"{self._name}: column {self._column!r} holds integers, of which windows of {self.slide} ns are no "
+                f"{self._name}: column {self.column!r} holds integers, of which windows of {self.slide} ns are no "
                 "whole number: make it datetimes first, or give the dataflow another unit: worker.dataflow(time='ns')"
             )
         return self._following(self._integers(column), self._time)
 
     @property
     def _what(self) -> str:
-        return f"{self._name}: column {self._column!r}"
+        return f"{self._name}: column {self.column!r}"
 
     def _kind(self, kind: DType) -> DType:
         """The type of the ends: that of the column, if they are never between two of its values."""
@@ -123,10 +124,30 @@ class Windows:
 
 
 def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -> Stream[Columns]:
+    """Aggregates by window: each worker its own records, then all of a group on one worker."""
+    kept = {**plan.sources, END: of.column}  # what a partial holds, and what users call it
+    given = {column: column for column in kept.values()}
+    here = ColumnKinds(name, given)
+
+    def panes(batch: Columns) -> Columns:
+        here.check(batch)
+        return plan.partial(batch.with_columns({END: of.ends(batch)}))
+
+    def step(input: InputPort[Columns], output: OutputPort[Columns]) -> None:
+        for message, batch in input:
+            output.give(message, panes(require_columns(batch, name)))
+
+    agreed(stream, name, given)
+    local = unary(stream, f"{name} (local)", lambda _: step)
+    return _merged(local, name, plan, of, ColumnKinds(name, kept))
+
+
+def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, kinds: ColumnKinds) -> Stream[Columns]:
     """Puts each pane into the windows that it is part of; a window comes out at its end."""
     waiting: dict[int, list[tuple[Array, Columns]]] = {}  # by the time at which they come out: (end, records)
 
     def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
+        kinds.check(batch)
         column = plain(batch[END])
         for pane in np.unique(column):
             part = batch.filter(column == pane)
