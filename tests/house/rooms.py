@@ -35,7 +35,7 @@ dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
 dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pieces dataflow.state.values dataflow.time
 dataflow.state.memory: dataflow.compiled dataflow.state.arrays
-dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.state.arrays dataflow.state.memory
+dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
 dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time
