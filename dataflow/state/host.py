@@ -93,8 +93,8 @@ class Host(Generic[B]):
         last = self._store.last_time
         if last is not None and time > last:
             raise TimeError(
-                f"{self._store.name} got records at {time}, and state in columns has times up to {last}, 64 bits: count "
-                "in a larger unit (such as `worker.dataflow(time='ms')`), or keep state in rows"
+                f"{self._store.name} got records at {time}, and state in columns has times up to {last}: count in a "
+                "larger unit (such as `worker.dataflow(time='ms')`), or keep state in rows"
             )
 
     def _is_complete(self, time: Time) -> bool:

@@ -89,7 +89,7 @@ def test_records_that_come_too_late_are_refused_with_advice(build: Any, at: int)
 @pytest.mark.parametrize("build", OPERATORS[1:])
 def test_records_are_put_off_until_the_last_time_and_no_further(build: Any) -> None:
     assert run(build, BATCH, LAST - 1) == [(LAST, [(1, 5)])]
-    with pytest.raises(TimeError, match=f"is put off until {LAST + 1}, and the last time of state in columns is {LAST}"):
+    with pytest.raises(TimeError, match=f"put off until {LAST + 1}, and the last time of state in columns is {LAST}"):
         run(build, {**BATCH, "v": np.array([LAST + 1])}, 0)
 
 
