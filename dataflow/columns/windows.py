@@ -27,6 +27,7 @@ from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.zones import UNITS, plain, with_zone, zone_of
 from dataflow.errors import ConstructionError
 from dataflow.time.durations import NANOSECONDS, Duration, nanoseconds
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
@@ -110,6 +111,16 @@ class Windows:
             raise ValueError(f"{self._what} is {numbers.max()} in a row, and the end of that window is beyond 64 bits")
         return ends
 
+    def too_late(self, pane: np.generic, end: int, now: Time) -> str:
+        """Why the records before a pane's end cannot be taken any more."""
+        if end <= 0:
+            began = "1970" if pane.dtype.kind == "M" else "0"
+            return (
+                f"column {self.column!r} has records of the window that ends at {pane}. Windows come out at their end, "
+                f"and the times of a dataflow begin at {began}: leave these records out, or shift their times"
+            )
+        return f"a record of the window that ends at {pane} came at {now!r}: too late"
+
     # The windows that a pane is part of
 
     def of_pane(self, pane: np.generic) -> list[tuple[int, Array]]:
@@ -153,9 +164,7 @@ def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, k
             part = batch.filter(column == pane)
             for time, end in of.of_pane(pane):
                 if time <= message.time:
-                    raise ValueError(
-                        f"{name}: a record of the window that ends at {pane} came at {message.time!r}: too late"
-                    )
+                    raise ValueError(f"{name}: {of.too_late(pane, time, message.time)}")
                 if time not in waiting:
                     waiting[time] = []
                     notificator.notify_at(message.delayed(time))

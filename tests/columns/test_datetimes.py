@@ -110,6 +110,11 @@ def test_inputs_probes_and_loops_take_moments_and_durations() -> None:
         assert handle.time == 3000
         with pytest.raises(TimeError, match="between two times"):
             handle.advance_to(np.datetime64(4_000_001, "us"))
+        for early in (dt.datetime(1969, 12, 31), np.datetime64("1960-01-01"), dt.date(1, 1, 1)):
+            assert probe.passed(early)
+            for act in (handle.advance_to, lambda time: handle.send(["y"], at=time)):
+                with pytest.raises(TimeError, match="is before 1970, where the times of a dataflow begin: send at a"):
+                    act(early)
         handle.advance_to(dt.datetime(1970, 1, 1, 0, 0, 10))
         await probe.wait_passed(dt.datetime(1970, 1, 1, 0, 0, 9))
 
@@ -549,6 +554,28 @@ def test_windows_of_different_zones_or_of_no_moments_are_refused_by_name() -> No
     mixed = [{"t": np.array([7], "M8[ns]")}, {"t": [7]}]
     with pytest.raises(TypeError, match=r"column 't' holds .* in different batches: make them one type first"):
         results(lambda s: s.columns.tumbling("t", 10, n="count"), mixed)
+
+
+@pytest.mark.parametrize(
+    ("times", "ends", "first"),
+    [(np.array(["1960-01-01"], "M8[s]"), "1960-01-01T00:00:01", "1970"), ([-5], "0", "0"), ([-(10**10)], "-9", "0")],
+)
+def test_windows_before_the_first_time_say_that_there_are_none(times: Any, ends: str, first: str) -> None:
+    says = f"tumbling: column 't' has records of the window that ends at {ends}.* times of a dataflow begin at {first}:"
+    with pytest.raises(ValueError, match=says):
+        results(lambda s: s.columns.tumbling("t", "1s", n="count"), [{"t": times}])
+    with pytest.raises(ValueError, match=r"a record of the window that ends at 10 came at 20: too late"):
+        _late_in_a_window()
+
+
+def _late_in_a_window() -> None:
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            stream.columns.tumbling("t", 10, n="count")
+        handle.send({"t": [5]}, at=20)
+
+    simulate(main, workers=1)
 
 
 def test_records_are_post_dated_to_moments() -> None:
