@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
-from dataflow.channels.pact import Key, Pact, Record
+from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
 from dataflow.operators import grouping, loops, probe, replay, rows, sink, timing
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time, TimeSummary
+from dataflow.values import Key, Record
 
 if TYPE_CHECKING:
     from dataflow.build.builder import Context

@@ -21,10 +21,10 @@ from dataflow.columns.column import (
     Column,
     DType,
     Mask,
-    Value,
 )
 from dataflow.columns.instants import finest, to_kind
 from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
+from dataflow.values import Value
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
 _EXACT = 1 << 53  # integers up to here are floats of 64 bits

@@ -10,8 +10,9 @@ import numpy as np
 from dataflow.columns import sums
 from dataflow.columns.arrow import join, type_name
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Array, Column, Integers, Mask, Value
+from dataflow.columns.column import Array, Column, Integers, Mask
 from dataflow.columns.zones import plain, with_zone, zone_of
+from dataflow.values import Value
 
 # How an aggregate is made of rows, and how the aggregates of several parts become one. A mean is a sum and a count.
 _FIRST = {"count": "count", "sum": "sum", "min": "min", "max": "max"}

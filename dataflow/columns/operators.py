@@ -11,7 +11,6 @@ from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Value
 from dataflow.columns.grouping import Aggregate, Aggregates, match
 from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.windows import END, Windows
@@ -20,6 +19,7 @@ from dataflow.errors import ConstructionError
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
+from dataflow.values import Value
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream

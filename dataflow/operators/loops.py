@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Record
 from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
 from dataflow.progress.paths import leave as leave_path
 from dataflow.time.order import TimeSummary
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -10,10 +10,11 @@ import numpy as np
 from dataflow.build.builder import require_callable, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.notificator import Notificator
-from dataflow.channels.pact import Batch, Record
+from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream

@@ -22,12 +22,12 @@ from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
-from dataflow.comm.text import plain
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 from dataflow.progress.validity import Validity
+from dataflow.text import plain
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 

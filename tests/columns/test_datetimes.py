@@ -19,7 +19,7 @@ import dataflow
 import megaphone
 from dataflow.columns import Columns
 from dataflow.columns.instants import words
-from dataflow.columns.pact import ExchangeColumns, key_words
+from dataflow.columns.pact import ExchangeColumns, route_words
 from dataflow.columns.zones import Zoned, plain, with_zone, zone_of
 from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
@@ -293,11 +293,11 @@ def test_batches_of_different_units_become_one_and_never_mix() -> None:
 @pytest.mark.parametrize("kind", "mM")
 def test_equal_keys_of_any_unit_go_to_the_same_place(kind: str) -> None:
     base = np.array([0, START, -7, "NaT"], f"{kind}8[s]")
-    expected = key_words(base.astype(f"{kind}8[ns]")).tolist()
+    expected = route_words(base.astype(f"{kind}8[ns]")).tolist()
     for unit in (*UNITS, "s"):
-        assert key_words(base.astype(f"{kind}8[{unit}]")).tolist() == expected == words(base[::-1])[::-1].tolist()
+        assert route_words(base.astype(f"{kind}8[{unit}]")).tolist() == expected == words(base[::-1])[::-1].tolist()
     days = np.array([0, 3, -1], f"{kind}8[D]")
-    assert key_words(days).tolist() == key_words(days.astype(f"{kind}8[ms]")).tolist()
+    assert route_words(days).tolist() == route_words(days.astype(f"{kind}8[ms]")).tolist()
 
 
 def note(key: int, value: int, state: Any) -> tuple[int, int]:

@@ -13,24 +13,25 @@ from tests.house.layers import table
 ROOMS = table(
     """
 dataflow.errors:
+dataflow.text:
+dataflow.values:
 dataflow.time: dataflow.errors
-dataflow.progress: dataflow.comm.text dataflow.errors dataflow.time
+dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
-dataflow.comm.text:
 dataflow.comm.values:
-dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
-dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
-dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
-dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
-dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
+dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.progress dataflow.run
+dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
+dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
+dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.text dataflow.time | dataflow.operators
+dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.run dataflow.text
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
 dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.run dataflow.time
-dataflow.state.values:
+dataflow.state.values: dataflow.values
 dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
 dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pieces dataflow.state.values dataflow.time
