@@ -22,6 +22,7 @@ Where things are:
 - `recovery`: snapshots, and going on from them.
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
+- `values`: names for users' own values. `text`: text of another process, made fit for people to read.
 """
 
 from dataflow.build.capability import Capability

@@ -23,22 +23,22 @@ from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
-from dataflow.comm.text import plain
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 from dataflow.progress.validity import Validity
+from dataflow.text import plain
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.cuts import Gate, Participant
-    from dataflow.channels.pact import Record
     from dataflow.operators.following import ControlStream, Following
     from dataflow.operators.probe import Probe
     from dataflow.recovery.keeper import Keeper
     from dataflow.run.pump import Pump
+    from dataflow.values import Record
 
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""

@@ -13,10 +13,11 @@ from tests.house.layers import table
 ROOMS = table(
     """
 dataflow.errors:
+dataflow.text:
+dataflow.values:
 dataflow.time: dataflow.errors
-dataflow.progress: dataflow.comm.text dataflow.errors dataflow.time
+dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
-dataflow.comm.text:
 dataflow.comm.values:
 dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
@@ -38,7 +39,7 @@ dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
 dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pieces dataflow.state.values dataflow.time
 dataflow.state.memory: dataflow.compiled dataflow.state.arrays
-dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.state.arrays dataflow.state.memory
+dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
 dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time
