@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -36,10 +37,14 @@ from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
+from dataflow.run.resumption import Resumption
 from dataflow.run.signal import Signal
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
+
+if TYPE_CHECKING:
+    from dataflow.recovery.resume import Resume
 
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
@@ -54,8 +59,10 @@ class Pump:
         debug: bool = False,
         limit: int = DEFAULT_LIMIT,
         warn_after: float | None = WARN_AFTER,
+        recovery: Resume | None = None,
     ) -> None:
         self.index = index
+        self.recovery = recovery  # where snapshots are kept and what to go on from, if anything is
         self.peers = peers
         self.warn_after = warn_after
         self.debug = debug
@@ -100,6 +107,10 @@ class Pump:
         domain = domain_of(time)
         scope = Scope(dataflow, (Checked(domain) if self.debug else domain,))
         self._building = dataflow
+        if self.recovery is not None:
+            from dataflow.recovery.keeper import make_keeper  # which builds operators
+
+            make_keeper(scope, self.recovery)
         try:
             yield scope
             dataflow.complete_construction()
@@ -187,6 +198,20 @@ class Pump:
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Those that are not complete."""
         return tuple(self._dataflows.values())
+
+    @property
+    def built(self) -> int:
+        """How many dataflows main has built."""
+        return self._built
+
+    @property
+    def resumption(self) -> Resumption:
+        """Where main goes on."""
+        if self.recovery is None:
+            return Resumption()
+        from dataflow.recovery.vault import resumption_of
+
+        return resumption_of(self.recovery)
 
     @property
     def busy(self) -> bool:
