@@ -79,7 +79,7 @@ class S(Generic[B]):
         self._install_returning()
         self._is_idle = True
         self._host.step()
-        if self._plans is not None and self._plans.can_work:
+        if self._plans is not None and self._plans.next_work is not None:
             self._work(self._plans)
         self._reporter.end()
 
@@ -90,7 +90,7 @@ class S(Generic[B]):
             if self._kept is not None:
                 self._kept.touch()  # what is frozen for a snapshot is copied before it changes
             plans.work(self._budget)
-        if plans.can_work and not all(port.done for port in self._context.inputs):
+        if plans.next_work is not None and not all(port.done for port in self._context.inputs):
             self._context.activate()
 
     def _install_arrivals(self) -> None:

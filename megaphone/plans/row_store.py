@@ -167,11 +167,12 @@ class PlanRowStore(PlanStore[Rows]):
             self._wakes.set(number, time if before is None else min(before, time))
 
     @property
-    def can_work(self) -> bool:
-        return bool(self._working)
+    def next_work(self) -> int | None:
+        return next(iter(self._working), None)
 
     def work(self, budget: int) -> None:
-        number = next(iter(self._working))
+        number = self.next_work
+        assert number is not None, "there is nothing to do"
         del self._working[number]  # its turn comes again after the others'
         bin = self._settled(number)
         bin.work(budget)
