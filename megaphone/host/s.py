@@ -87,8 +87,9 @@ class S(Generic[B]):
         """Does some work for the background if nothing was applied in this step, and comes back for the rest; unless
         nothing can come any more that it would be for."""
         if self._is_idle:
-            if self._kept is not None:
-                self._kept.touch()  # what is frozen for a snapshot is copied before it changes
+            bin = plans.next_work
+            if self._kept is not None and bin is not None:
+                self._kept.touch([bin])  # what is frozen for a snapshot is copied before it changes
             plans.work(self._budget)
         if plans.next_work is not None and not all(port.done for port in self._context.inputs):
             self._context.activate()
