@@ -21,6 +21,7 @@ Where things are:
 - `recovery`: snapshots, and going on from them.
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
+- `commands`: what it can do besides running programs.
 """
 
 from dataflow.build.capability import Capability

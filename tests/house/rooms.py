@@ -27,7 +27,8 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text 
 dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
 dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
-dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.commands: dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
+dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
@@ -111,6 +112,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     ),
     "trio": (
         "dataflow.comm",
+        "dataflow.commands",
         "dataflow.execute",
         "dataflow.launch",
         "dataflow.operators",
