@@ -38,7 +38,7 @@ exit status: 0 when all is well, 1 when something is damaged or missing, 2 for a
 """
 
 
-class Trouble(Exception):
+class _Trouble(Exception):
     """Something that the command cannot do; the message says what."""
 
 
@@ -74,7 +74,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _command(options: argparse.Namespace) -> int:
     try:
         return trio.run(_run, options)
-    except Trouble as error:
+    except _Trouble as error:
         print(f"dataflow: {error}", file=sys.stderr)
         return 2
     except (DataflowError, ValueError) as error:
@@ -89,13 +89,13 @@ async def _run(options: argparse.Namespace) -> int:
     try:
         storage = open_storage(options.where)
     except ValueError as error:
-        raise Trouble(str(error)) from None
+        raise _Trouble(str(error)) from None
     dataflows = await list_dataflows(storage)
     if not dataflows:
-        raise Trouble(f"there are no snapshots in {storage.title}")
+        raise _Trouble(f"there are no snapshots in {storage.title}")
     if options.dataflow is not None:
         if options.dataflow not in dataflows:
-            raise Trouble(
+            raise _Trouble(
                 f"there is no dataflow {options.dataflow!r} in {storage.title}; there are: {_list(dataflows)}"
             )
         dataflows = [options.dataflow]
@@ -103,7 +103,7 @@ async def _run(options: argparse.Namespace) -> int:
         return await _forget(storage, dataflows, options.forget)
     listings = [await _look(storage, dataflow, options.snapshot) for dataflow in dataflows]
     if options.snapshot is not None and not any(listing.entries for listing in listings):
-        raise Trouble(f"there is no snapshot {options.snapshot!r} in {storage.title}")
+        raise _Trouble(f"there is no snapshot {options.snapshot!r} in {storage.title}")
     if options.save is not None:
         return await _save(storage, listings, options.save)
     if options.inspect is not None:
@@ -113,7 +113,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """A snapshot or savepoint, or why it cannot be read."""
 
     label: str
@@ -122,11 +122,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Listing:
+class _Listing:
     """What there is of a dataflow, the newest first, then savepoints."""
 
     dataflow: str
-    entries: list[Entry]
+    entries: list[_Entry]
 
     @property
     def newest(self) -> Manifest | None:
@@ -135,7 +135,7 @@ class Listing:
         return next((manifest for manifest in found if manifest.time is not None), None)
 
 
-async def _look(storage: Storage, dataflow: str, only: str | None) -> Listing:
+async def _look(storage: Storage, dataflow: str, only: str | None) -> _Listing:
     which: list[int | str] = [
         *reversed(await list_numbers(storage, dataflow)),
         *await list_savepoints(storage, dataflow),
@@ -145,18 +145,18 @@ async def _look(storage: Storage, dataflow: str, only: str | None) -> Listing:
         if only is not None and str(each) != only:
             continue
         try:
-            entries.append(Entry(str(each), await read_manifest(storage, dataflow, each)))
+            entries.append(_Entry(str(each), await read_manifest(storage, dataflow, each)))
         except NotThere:
             continue  # deleted since
         except SnapshotDamaged as error:
-            entries.append(Entry(str(each), None, str(error)))
-    return Listing(dataflow, entries)
+            entries.append(_Entry(str(each), None, str(error)))
+    return _Listing(dataflow, entries)
 
 
-# Listing and verifying
+# _Listing and verifying
 
 
-async def _show(storage: Storage, listing: Listing, verify: bool) -> bool:
+async def _show(storage: Storage, listing: _Listing, verify: bool) -> bool:
     """Prints a listing; whether all is well."""
     print(f"{listing.dataflow} in {storage.title}")
     verdicts = [""] * len(listing.entries)
@@ -210,7 +210,7 @@ class _Verifier:
         return ""
 
 
-def _row(entry: Entry, verdict: str) -> list[str]:
+def _row(entry: _Entry, verdict: str) -> list[str]:
     manifest = entry.manifest
     if manifest is None:
         return [entry.label, "", "", "", "", "cannot be read"]
@@ -248,7 +248,7 @@ def _contents(manifest: Manifest) -> Iterator[str]:
 # Savepoints
 
 
-async def _save(storage: Storage, listings: Sequence[Listing], name: str) -> int:
+async def _save(storage: Storage, listings: Sequence[_Listing], name: str) -> int:
     saved = 0
     for listing in listings:
         if listing.newest is not None:
@@ -256,14 +256,14 @@ async def _save(storage: Storage, listings: Sequence[Listing], name: str) -> int
             print(f"{listing.dataflow}: snapshot {listing.newest.number}, at {listing.newest.time}, is kept as {name}")
             saved += 1
     if not saved:
-        raise Trouble(f"there is no snapshot in {storage.title} that could be kept")
+        raise _Trouble(f"there is no snapshot in {storage.title} that could be kept")
     return 0
 
 
 async def _forget(storage: Storage, dataflows: Sequence[str], name: str) -> int:
     having = [dataflow for dataflow in dataflows if name in await list_savepoints(storage, dataflow)]
     if not having:
-        raise Trouble(f"there is no savepoint {name!r} in {storage.title}")
+        raise _Trouble(f"there is no savepoint {name!r} in {storage.title}")
     for dataflow in having:
         await delete_savepoint(storage, dataflow, name)
         print(f"{dataflow}: the savepoint {name} is deleted; its files go with the next snapshot that is made")
@@ -273,17 +273,17 @@ async def _forget(storage: Storage, dataflows: Sequence[str], name: str) -> int:
 # The state of an operator
 
 
-async def _inspect(storage: Storage, listings: Sequence[Listing], options: argparse.Namespace) -> int:
+async def _inspect(storage: Storage, listings: Sequence[_Listing], options: argparse.Namespace) -> int:
     sys.path.insert(0, os.getcwd())
     for module in options.modules:
         try:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
-            raise Trouble(f"--import {module}: {error}") from None
+            raise _Trouble(f"--import {module}: {error}") from None
     having = [listing for listing in listings if listing.newest and options.inspect in listing.newest.operators]
     if not having:
         known = {name for listing in listings if listing.newest for name in listing.newest.operators}
-        raise Trouble(f"no snapshot has an operator {options.inspect!r}; there are: {_list(sorted(known)) or 'none'}")
+        raise _Trouble(f"no snapshot has an operator {options.inspect!r}; there are: {_list(sorted(known)) or 'none'}")
     from dataflow.commands.inspecting import inspect_operator  # which loads stores and compilers
 
     for listing in having:
