@@ -19,6 +19,7 @@ dataflow.time: dataflow.errors
 dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
 dataflow.comm.values:
+<<<<<<< HEAD
 dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.progress dataflow.run
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
@@ -32,6 +33,20 @@ dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.error
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
 dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
+=======
+dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
+dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
+dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
+dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
+dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
+dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
+dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
+dataflow.commands: dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
+dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
+>>>>>>> storage
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -117,6 +132,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     ),
     "trio": (
         "dataflow.comm",
+        "dataflow.commands",
         "dataflow.execute",
         "dataflow.launch",
         "dataflow.operators",
