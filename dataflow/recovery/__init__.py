@@ -6,4 +6,6 @@
   delays, fails and forgets.
 - `manifest`: what a snapshot consists of. `format`: that as bytes. `part_files`: files of state.
 - `catalogue`: the manifests in a storage: choosing, claiming, committing, savepoints. `retention`: what is deleted.
+- `beginning`: chooses and claims where a life goes on; `resume`: what workers are told of it. `restarts`: whether a run
+  that has failed is tried again; pure. `again`: does so for workers that share one process.
 """
