@@ -153,7 +153,9 @@ def server() -> Iterator[str]:
     options = f"-c listen_addresses='' -k {folder} -c fsync=off"
 
     def run(*command: object) -> None:
-        done = subprocess.run([*map(str, command)], check=False, capture_output=True, text=True, env={"LC_ALL": "C"}, **who)
+        done = subprocess.run(
+            [*map(str, command)], check=False, capture_output=True, text=True, env={"LC_ALL": "C"}, **who
+        )
         if done.returncode:
             pytest.skip(f"PostgreSQL does not run here: {done.stderr or done.stdout}")
 
