@@ -57,9 +57,11 @@ class _Texts(Partitions[D]):
 
     async def _more(self, tail: Tail) -> list[bytes]:
         """More lines of a file, some at a time; none at its end. If it is followed, there is none."""
-        while not (lines := tail.take(self._batch)) and self.follow:
+        while True:
+            lines = tail.take(self._batch)
+            if lines or not self.follow:
+                return lines
             await trio.sleep(self._poll)
-        return lines
 
     def _parse(self, tail: Tail, lines: list[bytes]) -> list[D]:
         """The records of these lines. `tail` is behind them."""
