@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
-from dataflow.channels.pact import ArrowStream, Record
+from dataflow.channels.pact import ArrowStream
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
 from dataflow.operators.partitioned import partitioned
@@ -15,6 +15,7 @@ from dataflow.progress.paths import Levels, PathSummary, advance, identity
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time, TimeSummary
 from dataflow.time.timestamp import Checked, Domain, Product, TimeType, domain_of
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
 from dataflow.build.cuts import Keeps
-from dataflow.channels.pact import Key, Pact, Record
+from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
 from dataflow.operators import committed, grouping, loops, probe, replay, rows, sink, sinks, timing
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time, TimeSummary
+from dataflow.values import Key, Record
 
 if TYPE_CHECKING:
     from dataflow.build.builder import Context

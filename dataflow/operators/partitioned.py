@@ -13,7 +13,7 @@ from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.cuts import FOREVER, Keeps, Participant, Share
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch, Broadcast, Record
+from dataflow.channels.pact import Batch, Broadcast
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operators.inputs import to_batch
@@ -24,6 +24,7 @@ from dataflow.run.completion import Completion
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -12,7 +12,7 @@ import trio
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
-from dataflow.channels.pact import ArrowStream, Batch, Record
+from dataflow.channels.pact import ArrowStream, Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
@@ -22,6 +22,7 @@ from dataflow.run.completion import Completion
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from dataflow.build.cuts import FOREVER
 from dataflow.errors import DataflowError
 from dataflow.operators.following import Follower
 from dataflow.recovery.parts import Cut, Outcome
@@ -29,12 +30,12 @@ class Announcer:
         self._where = where
         self._last: Time = resume_at  # the last cut, or where the run began
         self._under_way = False
-        self._last_good = 0.0
+        self._last_good = clock.now()
         self._news = Signal()
 
     async def run(self) -> None:
         """Announces a cut each interval, as long as one can be announced."""
-        self._last_good = due = self._clock.now()
+        due = self._clock.now()
         while not self._cuts.closed:
             due = max(due + self._every, self._clock.now())
             await self._clock.sleep_until(due)
@@ -54,17 +55,16 @@ class Announcer:
 
     def concluded(self, outcome: Outcome) -> None:
         """A snapshot is durable, or was given up."""
-        if not self._under_way:  # on a worker that announces nothing
-            return
         self._under_way = False
         if outcome.number is not None:
             self._last_good = self._clock.now()
         else:
             print(
-                f"dataflow: the snapshot at time {outcome.cut} was given up ({outcome.why}); the stream goes on, and "
-                f"the next snapshot is tried in {self._every:g} s",
+                f"dataflow: the snapshot at {_named(outcome.cut)} was given up ({outcome.why}); the stream goes on, "
+                f"and the next is tried in {self._every:g} s",
                 file=sys.stderr,
             )
+            self._require_recent()
         self._news.set()
 
     def _announce(self) -> None:
@@ -79,3 +79,7 @@ class Announcer:
                 f"no snapshot could be stored in {self._where} for {age:.0f} seconds: nothing of that time could be "
                 "recovered. Mend the storage, or allow more (give_up_after)"
             )
+
+
+def _named(cut: Time) -> str:
+    return "the end" if cut == FOREVER else f"time {cut}"

@@ -82,9 +82,10 @@ class Keeper:
 
     def gave(self, gate: Gate, share: Share) -> None:
         """A participant has given its share."""
-        cut = self._gates.give(gate)
-        self._shares.setdefault(cut, {})[gate.participant.name] = share
-        self._write_if_complete(cut)
+        assert gate.cut is not None
+        self._shares.setdefault(gate.cut, {})[gate.participant.name] = share
+        self._write_if_complete(gate.cut)
+        self._gates.give(gate)  # last: the participant may go on at once
 
     # Construction
 
@@ -125,7 +126,8 @@ class Keeper:
         self._context = context
         self._input: InputPort[Cut] = context.inputs[0]
         self._output: OutputPort[Part] = context.outputs[0]
-        self._hold: Capability | None = context.capability()
+        self._hold: Capability | None = context.capability()  # until the final cut is concluded
+        self._ended = False  # whether no cut can be announced any more
         port = self._input
         self._scope.dataflow.watch(Target(port.operator.number, port.number), self._advance)
         return self._step
@@ -147,14 +149,21 @@ class Keeper:
         self._announcer.poke()
         if frontier:
             self._gates.advance(min(frontier))
-        elif self._hold is not None:  # no cut will be announced: the final one follows
-            self._heard[FOREVER], self._hold = self._hold, None
+        elif not self._ended:  # no cut will be announced: the final one follows
+            self._ended = True
+            self._try_final()
             self._gates.advance(None)
             self._write_if_complete(FOREVER)
 
+    def _try_final(self) -> None:
+        assert self._hold is not None
+        self._heard[FOREVER] = self._hold.clone()
+        self._hold.downgrade(self._hold.time + 1)  # for another try
+
     def _write_if_complete(self, cut: Time) -> None:
         shares = self._shares.get(cut, {})
-        if cut in self._heard and len(shares) == len(self.participants) and self._gates.resumed:
+        complete = len(shares) == len(self.participants) and self._gates.resumed
+        if complete and cut in self._heard and not self._context.dropped:
             self._shares.pop(cut, None)
             capability = self._heard.pop(cut)
             self._context.spawn(lambda: self._write(cut, shares, capability))
@@ -196,10 +205,7 @@ class Keeper:
             for name, gate in self.participants.items()
             if isinstance(gate.participant, ShardedParticipant)
         }
-        outcome = await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
-        if outcome.number is not None:
-            await self.vault.collect()
-        return outcome
+        return await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
 
     async def _conclude(self, outcome: Outcome) -> None:
         """The snapshot is durable, or will never be."""
@@ -212,7 +218,26 @@ class Keeper:
             elif share.frozen is not None:
                 share.frozen.cancel()
                 participant.mark([*share.frozen.shards, *share.frozen.empty])
-        self._announcer.concluded(outcome)
+        if self._context.worker == 0:
+            self._announcer.concluded(outcome)
+        if outcome.cut == FOREVER:
+            await self._conclude_final(outcome)
+        else:
+            self._gates.conclude(outcome.cut)
+
+    async def _conclude_final(self, outcome: Outcome) -> None:
+        """The end of the run; or, if its last snapshot was abandoned, another try: what has not been committed would be
+        lost."""
+        assert self._hold is not None
+        if outcome.number is not None:
+            self._hold.drop()
+            self._hold = None
+            self._gates.conclude(FOREVER)
+            return
+        await self._context.clock.sleep_until(self._context.clock.now() + min(1.0, self.vault.policy.every))
+        self._try_final()
+        self._gates.repeat(FOREVER)
+        self._write_if_complete(FOREVER)
 
     # Life
 

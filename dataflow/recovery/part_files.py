@@ -23,7 +23,7 @@ from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, 
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
 LIMIT = 64 << 20  # bytes of a file
-_GROUP = 1 << 17  # words that are gathered before they are written
+_GROUP = 1 << 20  # bytes that are gathered before they are written
 _ROW = 64  # bytes of a row besides its words and its operator's name, at most
 _BATCH = 2048  # bytes of a batch besides its rows, here and in the footer, at most
 _FRAME = 8192  # bytes of a file besides its batches, at most
@@ -69,6 +69,7 @@ class PartWriter:
 
     def __init__(self, buffers: PartBuffers | None = None) -> None:
         self._buffers = buffers or PartBuffers()
+        self._group = min(_GROUP, self._buffers.limit // 8)
         self._rows: list[tuple[str, int, Words | None]] = []  # gathered: not yet in the file
         self._gathered = 0  # bytes that they will take at most
         self._file: _OpenPart | None = None
@@ -80,7 +81,7 @@ class PartWriter:
         rows: Iterable[Words | None] = pieces or (None,)
         for piece in rows:
             size = _ROW + len(operator.encode()) + (0 if piece is None else piece.nbytes)
-            if self._gathered + size > 8 * _GROUP:
+            if self._gathered + size > self._group:
                 full += self._write()
             self._rows.append((operator, shard, piece))
             self._gathered += size

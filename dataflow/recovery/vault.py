@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
@@ -101,13 +102,17 @@ class Vault:
             self._last = await commit(self.storage, manifest)
         except StorageError as error:
             return Outcome(cut, resume_at, None, str(error))
+        await self._collect()
         stale = {name: shards.tolist() for name, shards in stale_shards(self._last).items()}
         return Outcome(cut, resume_at, self._last.number, stale=stale)
 
-    async def collect(self) -> None:
-        """Deletes what no kept manifest names."""
+    async def _collect(self) -> None:
+        """Deletes what no kept manifest names. What cannot be deleted now is tried again after the next snapshot."""
         assert self._last is not None
-        await self._retention.collect(self._last)
+        try:
+            await self._retention.collect(self._last)
+        except StorageError as error:
+            print(f"dataflow: old snapshots in {self.title} could not be deleted: {error}", file=sys.stderr)
 
     def _final_time(self, parts: Sequence[Part]) -> Time:
         return max((part.seen + 1 for part in parts if part.seen is not None), default=self.resume_at)

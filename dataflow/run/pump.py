@@ -200,6 +200,11 @@ class Pump:
         return tuple(self._dataflows.values())
 
     @property
+    def built(self) -> int:
+        """How many dataflows main has built."""
+        return self._built
+
+    @property
     def resumption(self) -> Resumption:
         """Where main goes on."""
         if self.recovery is None:

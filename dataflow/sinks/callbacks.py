@@ -9,10 +9,10 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from dataflow.channels.pact import Batch, Pact, ToWorker
-from dataflow.columns.column import Value
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, Writer
 from dataflow.time.order import Time
+from dataflow.values import Value
 
 Call: TypeAlias = Callable[[Time, Value], object]  # of a time and a batch, columns or rows as the stream has them
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Value
 from dataflow.operators.sinks import Sink, SinkError
 from dataflow.sinks.folders import FolderSink, StagedFile
 from dataflow.sinks.shape import TableShape, as_text, plain
+from dataflow.values import Value
 
 
 class _JsonLines(FolderSink):

@@ -10,11 +10,11 @@ from decimal import Decimal
 import numpy as np
 
 from dataflow.channels.hashing import stable_hash
-from dataflow.channels.pact import Batch, Pact, Record
+from dataflow.channels.pact import Batch, Pact
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Value
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import SinkError
+from dataflow.values import Record, Value
 
 Row = tuple[Value, ...]
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dataflow.channels.pact import Record
 from dataflow.errors import DataflowError
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.operators.replay import CapturedBatch, Event, read_events
 from dataflow.sources.files import FileSet
+from dataflow.values import Record
 
 
 class _Captures(Partitions[Record]):

@@ -11,10 +11,10 @@ from typing import TypeAlias, TypeVar
 
 import trio
 
-from dataflow.columns.column import Value
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.sources.files import FileSet, Tail
+from dataflow.values import Value
 
 D = TypeVar("D")
 

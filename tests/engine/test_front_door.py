@@ -6,8 +6,8 @@ import dataflow
 import dataflow.lowlevel
 
 USERS = """
-    Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Scope Stream
-    TimeError Timestamp Worker execute execute_async read_events
+    Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Recovery Scope
+    Stream TimeError Timestamp Worker execute execute_async read_events
 """
 
 AUTHORS = """

@@ -13,10 +13,11 @@ from tests.house.layers import table
 ROOMS = table(
     """
 dataflow.errors:
+dataflow.text:
+dataflow.values:
 dataflow.time: dataflow.errors
-dataflow.progress: dataflow.comm.text dataflow.errors dataflow.time
+dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
-dataflow.comm.text:
 dataflow.comm.values:
 dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
@@ -27,17 +28,18 @@ dataflow.sources: dataflow.channels dataflow.columns dataflow.errors dataflow.op
 dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
 dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
+dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
 dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
-dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.run dataflow.time
+dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values:
 dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
 dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pieces dataflow.state.values dataflow.time
 dataflow.state.memory: dataflow.compiled dataflow.state.arrays
-dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.state.arrays dataflow.state.memory
+dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
 dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time
@@ -103,6 +105,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
     "msgpack": ("dataflow.comm",),
     "polars": ("dataflow.columns",),
+    "obstore": ("dataflow.recovery.object_store",),  # an extra: imported when somebody names a bucket
     "psycopg": ("dataflow.sinks.postgres",),
     "numba": (
         "dataflow.compiled",
@@ -117,6 +120,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.execute",
         "dataflow.launch",
         "dataflow.operators",
+        "dataflow.recovery",
         "dataflow.run",
         "dataflow.sources",
         "dataflow.testing",
