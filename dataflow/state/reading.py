@@ -16,8 +16,7 @@ import numpy as np
 
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
-from dataflow.state.arrays import Words
-from dataflow.state.pieces import unpack
+from dataflow.state.pieces import Words, unpack
 from dataflow.state.store import BinView, Key, Store
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.join_store import JoinStore

@@ -1,4 +1,4 @@
-"""Every block of Python in the pages on migration, plans and columns runs: a page is one program. So do the README's."""
+"""Every block of Python in the pages on migration, plans and columns runs: a page is a program. So does the README."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from megaphone.plans.migrating import METHODS
 from tests.plans.cases import oracle
 from tests.plans.engine_cases import EngineCase, random_engine_case, send
 
-CASES = 60
+CASES = 40
 LONGEST = 40  # lives of a case
 
 Book = dict[int, Counter[Any]]  # by time, what came out in the life that did it last
