@@ -332,12 +332,13 @@ class PlanColumnStore(PlanStore[Columns]):
 
     def _install(self, bin: int, entries: Entries) -> None:
         last, purge_at, told = entries.pop(("bin",))
+        mine = self._purges
         course, queue = travel.decode_course(self._query, told)
         travel.install(self._joiner, bin, entries, max(last, self._last))
         self._set(np.array([bin]), course)
         self._arrived[bin] = last
         if purge_at is not None:
-            self._purge_at = purge_at if self._purges is None else min(purge_at, self._purges)
+            self._purge_at = purge_at if mine is None else min(purge_at, mine)
         for asked in queue:
             if asked.time > last:
                 self._noted.setdefault(asked.time, []).append((np.array([bin]), asked))

@@ -1,0 +1,176 @@
+"""Joins of columns on the engine: the cases of rows, and the same oracle of all combinations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import megaphone
+from dataflow.testing import simulate
+from megaphone.plans.columns import kernels, travel
+from megaphone.plans.columns.background import Job
+from megaphone.plans.columns.courses import Course
+from megaphone.plans.columns.kernels import combine
+from megaphone.plans.columns.rings import Ring
+from megaphone.plans.columns.shapes import Keep, Shape
+from megaphone.plans.columns.store import PlanColumnStore
+from megaphone.plans.migrating import METHODS
+from megaphone.plans.query import Query
+from tests.plans.engine_cases import EngineCase, check_engine_case, in_columns, main, random_engine_case
+from tests.plans.test_engine import minimal
+
+CASES = 200
+
+
+@pytest.mark.parametrize("share", range(2))
+def test_the_same_results_at_the_same_times(share: int) -> None:
+    for seed in range(share, CASES, 2):
+        check_engine_case(in_columns(random_engine_case(seed, METHODS)), seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_alone(method: str) -> None:
+    for seed in range(6000, 6020):
+        check_engine_case(in_columns(random_engine_case(seed, (method,))), seed)
+
+
+def test_compiled_predicates() -> None:
+    for seed in range(7000, 7020):
+        check_engine_case(in_columns(random_engine_case(seed, METHODS), compiled=True), seed)
+
+
+def test_the_papers_own_error() -> None:
+    for seed in range(20):
+        check_engine_case(in_columns(minimal(seed)), seed)
+
+
+def test_the_cases_have_something_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: Counter[str] = Counter()
+    begin, install, merge, hold = (
+        PlanColumnStore._start, PlanColumnStore._install, Job.merge, PlanColumnStore._held,
+    )  # fmt: skip
+
+    def start(self: Any, bins: Any, asked: Any, time: int) -> None:
+        begin(self, bins, asked, time)
+        seen[asked.method] += len(bins)
+
+    def installed(self: Any, bin: int, entries: Any) -> None:
+        install(self, bin, entries)
+        seen["bins that moved"] += 1
+        seen["bins that moved in mid-migration"] += self._courses.of(bin).change is not None
+        seen["several shapes"] += len(self._courses.shapes) > 1
+
+    def merged(self: Job, now: int) -> None:
+        seen["states completed in the background"] += 1
+        seen["composites found there"] += sum(map(len, self._collected))
+        merge(self, now)
+
+    def held(self: Any, bins: Any, course: Any, time: int) -> Any:
+        seen["migrations that ended with the window"] += 1
+        return hold(self, bins, course, time)
+
+    monkeypatch.setattr(PlanColumnStore, "_start", start)
+    monkeypatch.setattr(PlanColumnStore, "_install", installed)
+    monkeypatch.setattr(Job, "merge", merged)
+    monkeypatch.setattr(PlanColumnStore, "_held", held)
+    for seed in range(CASES // 4):
+        case = in_columns(random_engine_case(seed, METHODS))
+        for out, *_ in simulate(main, case, workers=case.peers, seed=seed):
+            seen["results"] += len(out)
+    assert len(seen) == 10 and min(seen.values()) > 5, seen
+
+
+def test_results_that_parallel_track_holds_back() -> None:
+    """`order="paper"`: what the new plan makes comes out at the end of the migration, and not before."""
+    query = Query(("a", "b", "c"), 4, on=0)
+    epochs: Any = [{name: [(0, 0, f"{name}{time}")] for name in query.streams} for time in range(12)]
+    replan = megaphone.Replan("a (b c)", method="parallel-track", order="paper")
+    case = EngineCase(query, "(a b) c", 2, 5, 1, [epochs], {(0, 3): [replan]})
+    ((rows, *_),) = simulate(main, case, workers=1, seed=0)
+    ((columns, *_),) = simulate(main, in_columns(case), workers=1, seed=0)
+    assert Counter(columns) == Counter(rows)
+    late = [result for at, result in columns if at == 7 and int(max(r[2][1:] for r in result)) < 7]
+    assert len(late) > 20
+
+
+# ------------------------------------------------------------------------------------------------- broken on purpose
+
+
+def max_for_span(patch: pytest.MonkeyPatch) -> None:
+    """The paper's window: a composite counts from its last component."""
+    patch.setattr(kernels, "combine", really_combined)
+
+
+def really_combined(*arguments: Any) -> None:
+    combine(*arguments)
+    arguments[-3][:] = arguments[-2]
+
+
+def no_keep(patch: pytest.MonkeyPatch) -> None:
+    """The old plan keeps everything."""
+    patch.setattr(Keep, "of", lambda self, streams, delta: delta)
+
+
+def early_insertion(patch: pytest.MonkeyPatch) -> None:
+    """Pairs of one time are made from both sides."""
+    patch.setattr(Ring, "start", property(lambda self: self.end, lambda self, value: None), raising=False)
+
+
+def a_time_late(patch: pytest.MonkeyPatch) -> None:
+    """A migration counts what came at its start as old."""
+    replanned = Course.replanned
+    patch.setattr(Course, "replanned", lambda self, tree, asked, time, q: replanned(self, tree, asked, time + 1, q))
+
+
+def early_cut_off(patch: pytest.MonkeyPatch) -> None:
+    """A state that was completed counts as if it had been at the start of the migration."""
+    completed = Course.completed
+    patch.setattr(
+        Course, "completed", lambda self, number, now, query: completed(self, number, self.change.time, query)
+    )
+
+
+def nothing_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What a bin had stays behind where it left, and where it returns it is there twice."""
+    patch.setattr(Ring, "forget", lambda self, bins: self.counts.__setitem__(bins, 0))
+
+
+def composites_stay_behind(patch: pytest.MonkeyPatch) -> None:
+    """A bin travels without its composites."""
+    patch.setattr(travel, "_install_composites", lambda *arguments: None)
+
+
+def starts_are_shared(patch: pytest.MonkeyPatch) -> None:
+    """Bins of one shape have one start."""
+    note = Shape.note
+
+    def noted(self: Shape, number: int, course: Course) -> None:
+        note(self, number, course)
+        if course.change is not None:
+            self._starts[:] = course.change.time
+            for cuts in self._cuts:
+                cuts[:] = cuts[number]
+
+    patch.setattr(Shape, "note", noted)
+
+
+MUTANTS = [
+    max_for_span, no_keep, early_insertion, a_time_late, early_cut_off, nothing_forgotten, composites_stay_behind,
+    starts_are_shared,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("break_it", MUTANTS)
+def test_a_broken_rule_is_found_out(break_it: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_it(monkeypatch)
+    assert any(fails(seed, True) for seed in range(10)) or any(fails(seed) for seed in range(CASES))
+
+
+def fails(seed: int, least: bool = False) -> bool:
+    try:
+        check_engine_case(in_columns(minimal(seed) if least else random_engine_case(seed, METHODS)), seed)
+    except (AssertionError, KeyError, IndexError, ValueError):
+        return True
+    return False
