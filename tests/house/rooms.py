@@ -19,7 +19,6 @@ dataflow.time: dataflow.errors
 dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
 dataflow.comm.values:
-<<<<<<< HEAD
 dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.progress dataflow.run
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
@@ -31,22 +30,9 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
-dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
-=======
-dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
-dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
-dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
-dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
-dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
-dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
-dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
 dataflow.commands: dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
-dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.run
-dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
->>>>>>> storage
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -57,7 +43,13 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+
+<<<<<<< HEAD:
+
+=======:
+
+>>>>>>> storage:
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
