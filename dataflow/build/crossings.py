@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from sortedcontainers import SortedDict
 
@@ -52,7 +52,7 @@ class _Crossing(Participant, Generic[T]):
                 if not same and self.pact is not None:
                     mine = self.pact.split(item, pump.peers)[pump.index]
                     if len(mine):
-                        self.again(since, at, mine)
+                        self.again(since, at, cast("T", mine))  # what a pact splits are batches, and so are its parts
                 elif worker % pump.peers == pump.index:
                     self.again(since, at, item if same else _renumbered(item, pump.peers))
 

@@ -83,8 +83,8 @@ def _delay_partial(stream: Stream[D], later: Callable[[Time, D], Time], name: st
         for new, part in _by_new_time(batch, message.time, later, domain):
             if nested and new[0] != message.time[0]:
                 raise Unrecoverable(
-                    f"{name} in a nested scope delays a record from {message.time!r} to {new!r}, out of its time in the "
-                    "root: that cannot be recovered. Delay it outside of the nested scope"
+                    f"{name} in a nested scope delays a record from {message.time!r} to {new!r}, out of its time in "
+                    "the root: that cannot be recovered. Delay it outside of the nested scope"
                 )
             if new not in waiting or not domain.less_equal(message.time, new):  # the latter raises
                 notificator.notify_at(message.delayed(new))
