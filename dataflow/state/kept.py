@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
 
-from dataflow.build.cuts import FrozenShards, Gate, ShardedParticipant, Share, StateMismatch
+from dataflow.build.cuts import PIECE, FrozenShards, Gate, ShardedParticipant, Share, StateMismatch
 from dataflow.state.durable import DurableStore
+from dataflow.state.memory.slab import Slab
 from dataflow.state.pieces import Words
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
@@ -70,6 +71,7 @@ class KeptState(ShardedParticipant, Generic[B]):
         self._dataflow = dataflow
         self._worker, self._peers = dataflow.pump.index, dataflow.pump.peers
         self._frozen: FrozenShards | None = None  # while some of it may still have to be copied
+        self._slab = Slab()
         self._marked: set[int] = set()  # shards that count as changed
         self._on_resume: Callable[[], None] = lambda: None
         self.watchers: list[Callable[[], None]] = []  # called when the gate has moved
@@ -95,9 +97,19 @@ class KeptState(ShardedParticipant, Generic[B]):
         self._marked.clear()
         here = self._store.has(changed)
         empty = [shard for shard in changed[~here].tolist() if self._companion.owns_before(shard, cut)]
-        self._frozen = FrozenShards(self._durable, changed[here].tolist(), empty)
+        self._slab.reset()  # what was copied for the last snapshot has been written
+        self._frozen = FrozenShards(self._copy, changed[here].tolist(), empty)
         apart = [piece.tobytes() for piece in self._durable.copy_apart(1 << 17)]
         self.gate.give(Share([self._companion.share(cut), apart], self._frozen, seen=seen))
+
+    def _copy(self, shard: int) -> list[Words]:
+        return self._durable.copy_into(self._slab, shard, PIECE)
+
+    def get_ready(self) -> Iterator[None]:
+        """Touches memory for a copy of all that is here, so that taking one does not take long. The last snapshot has
+        been written, or given up."""
+        self._slab.reset()
+        return self._slab.grow(int(self._durable.sizes().sum()) // 8)
 
     def touch(self, shards: Iterable[int] | None = None) -> None:
         """These shards (all, if None) are about to change or to leave."""
