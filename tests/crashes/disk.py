@@ -1,0 +1,94 @@
+"""A storage for simulations: it takes its time, fails, and tears what was being written when everybody crashed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import trio
+
+from dataflow.recovery.storage import AlreadyThere, Blob, NotThere, StorageError
+
+
+async def dawdle(chance: Random) -> None:
+    """Takes some time: a few turns of the others, or some of the virtual clock, which passes when nobody has a turn."""
+    if chance.random() < 0.1:
+        await trio.sleep(chance.random())
+    for _ in range(chance.choice((0, 0, 1, 3, 10, 40))):
+        await trio.lowlevel.checkpoint()
+
+
+class Disk:
+    """Blobs by name. What `put` has acknowledged is durable; of the rest, anything may be found after a crash."""
+
+    title = "a simulated disk"
+
+    def __init__(self, chance: Random, failing: float = 0.0, syncs: bool = True) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.failing = failing  # how often a call fails
+        self.refused_reads = 0
+        self.manifests = 0  # how often one was acknowledged
+        self._syncs = syncs  # False: acknowledges what is not durable yet
+        self._chance = chance
+        self._under_way: list[tuple[str, bytes]] = []
+
+    async def put(self, name: str, data: Blob, *, if_absent: bool = False) -> None:
+        """Stores a blob. A failure may come before it is there, or after."""
+        blob = bytes(data)
+        writing = (name, blob)
+        self._under_way.append(writing)
+        if self._syncs:
+            await dawdle(self._chance)
+        else:
+            await trio.lowlevel.checkpoint()
+        if if_absent and name in self.blobs:
+            self._under_way.remove(writing)
+            raise AlreadyThere(f"{name} is there already")
+        failed = self._chance.random() < self.failing
+        if not (failed and self._chance.random() < 0.7):
+            self.blobs[name] = blob
+        if self._syncs:
+            self._under_way.remove(writing)
+        if failed:
+            raise StorageError(f"{name} could not be written, or perhaps it was")
+        self.manifests += "manifest" in name
+
+    async def get(self, name: str) -> bytes:
+        """A blob."""
+        await self._read()
+        if name not in self.blobs:
+            raise NotThere(f"there is no {name}")
+        return self.blobs[name]
+
+    async def names(self, prefix: str) -> list[str]:
+        """Names, sorted."""
+        await self._read()
+        return sorted(name for name in self.blobs if name.startswith(prefix))
+
+    async def delete(self, name: str) -> None:
+        """Deletes a blob, if there is one."""
+        await dawdle(self._chance)
+        if self._chance.random() < self.failing:
+            raise StorageError(f"{name} could not be deleted")
+        self.blobs.pop(name, None)
+
+    async def _read(self) -> None:
+        await dawdle(self._chance)
+        if self._chance.random() < self.failing / 10:
+            self.refused_reads += 1
+            raise StorageError("nothing can be read just now")
+
+    def crash(self) -> None:
+        """Everybody who used it is gone: what was being written is there, or not, or a part of it is."""
+        for name, blob in self._under_way:
+            how = self._chance.randrange(3)
+            if how == 0 and self.blobs.get(name) == blob:
+                del self.blobs[name]
+            elif how == 1 and self.blobs.get(name, blob) == blob:
+                self.blobs[name] = blob[: self._chance.randrange(len(blob) + 1)]
+            elif how == 2:
+                self.blobs.setdefault(name, blob)
+        self._under_way.clear()
+
+    def names_durably(self, marker: bytes) -> bool:
+        """Whether a manifest has these bytes in it."""
+        return any(marker in blob for name, blob in self.blobs.items() if "manifest" in name)
