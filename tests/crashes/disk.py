@@ -89,6 +89,11 @@ class Disk:
                 self.blobs.setdefault(name, blob)
         self._under_way.clear()
 
+    @property
+    def under_way(self) -> list[str]:
+        """What is being written: "a manifest" or "a file" for each."""
+        return ["a manifest" if "manifest" in name else "a file" for name, _ in self._under_way]
+
     def names_durably(self, marker: bytes) -> bool:
         """Whether a manifest has these bytes in it."""
         return any(marker in blob for name, blob in self.blobs.items() if "manifest" in name)

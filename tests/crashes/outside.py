@@ -1,5 +1,6 @@
 """The world outside a program: what its sinks have made durable, and what they show. It survives crashes, and has
-rules of its own: nothing is shown before a manifest names it, and nothing is shown twice."""
+rules of its own: nothing is shown before a manifest names it, nothing is shown twice, and what is shown is always the
+output before some snapshot's time, or on its way there from the one before."""
 
 from __future__ import annotations
 
@@ -7,12 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
-import trio
-
 from tests.crashes import meaning
-from tests.crashes.description import Output, Program
+from tests.crashes.description import Program
 from tests.crashes.disk import Disk, dawdle
-from tests.crashes.meaning import Rows
+from tests.crashes.meaning import Rows, before
 
 Row = tuple[int, int, int]  # time, key, value
 
@@ -23,16 +22,20 @@ class WrongRows(AssertionError):
 
 @dataclass
 class Shown:
-    """One sink: rows by token, and which tokens are committed."""
+    """One sink: rows by token, in the order in which they were written; and what is committed, as of which time."""
 
     staged: dict[str, list[Row]] = field(default_factory=dict)
-    committed: list[str] = field(default_factory=list)
-    times: dict[str, int] = field(default_factory=dict)  # of the cut for which a token was prepared
+    committed: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows:
         """What everybody can see."""
         return Counter(row for token in self.committed for row in self.staged[token])
+
+    @property
+    def by_key(self) -> dict[int, tuple[int, int]]:
+        """What everybody can see where a row replaces the one of the same key that was written before."""
+        return {k: (time, v) for token in self.committed for time, k, v in self.staged[token]}
 
 
 class Outside:
@@ -43,10 +46,11 @@ class Outside:
         self.disk = disk
         self.sinks = [Shown() for _ in program.outputs]
         self.failing = failing
+        self.acknowledged: dict[str, int] = {}  # by partition of a source, the position up to which it may forget
         self._chance = chance
         self._made = 0
         nodes = meaning.evaluate(program)
-        self._expected = [meaning.expected(program, output, nodes) for output in program.outputs]
+        self.expected = [meaning.expected(program, output, nodes) for output in program.outputs]
 
     async def prepare(self, sink: int, rows: list[Row]) -> str:
         """Makes rows durable; the token by which they can be shown."""
@@ -58,8 +62,8 @@ class Outside:
         self.sinks[sink].staged[token] = list(rows)
         return token
 
-    async def commit(self, sink: int, token: str) -> None:
-        """Shows the rows of a token, if that has not been done."""
+    async def commit(self, sink: int, time: int, token: str) -> None:
+        """Shows the rows of a token, if that has not been done: the output before a time."""
         await dawdle(self._chance)
         shown = self.sinks[sink]
         if token in shown.committed:
@@ -68,33 +72,36 @@ class Outside:
             raise WrongRows(f"{token} is committed, and was never prepared")
         if not self.disk.names_durably(token.encode()):
             raise WrongRows(f"{token} is committed, and no manifest names it")
-        shown.committed.append(token)
-        more = shown.rows - self._expected[sink]
-        if more:
-            raise WrongRows(self._says(sink, f"{token} shows rows that it should not: {sorted(more.elements())[:6]}"))
+        shown.committed[token] = time
+        self.check(sink)
 
     # What must be true
 
-    def check_prefix(self) -> None:
-        """At a crash: what is visible is the output before a time, or on its way from one such time to the next."""
-        for number, shown in enumerate(self.sinks):
-            rows, expected = shown.rows, self._expected[number]
-            if rows - expected:
-                raise WrongRows(self._says(number, f"not expected {sorted((rows - expected).elements())[:6]}"))
+    def check(self, number: int) -> None:
+        """At every instant: what is visible is the output before a time, or on its way from one such time to the
+        next; each row once."""
+        shown, expected = self.sinks[number], self.expected[number]
+        rows, times = shown.rows, sorted(set(shown.committed.values()))
+        if not times:
+            return
+        extra = rows - before(expected, times[-1])
+        if extra:
+            raise WrongRows(self._says(number, f"too early or too often: {sorted(extra.elements())[:6]}"))
+        missing = before(expected, times[-2]) - rows if len(times) > 1 else None
+        if missing:
+            raise WrongRows(self._says(number, f"not shown before {times[-2]}: {sorted(missing.elements())[:6]}"))
+        if self.program.outputs[number].kind == "keyed" and shown.by_key != meaning.last(rows):
+            raise WrongRows(self._says(number, "an older row has replaced a newer one"))
 
     def check_all(self) -> None:
         """At the end: everything is visible."""
         for number, shown in enumerate(self.sinks):
-            rows, expected = shown.rows, self._expected[number]
+            self.check(number)
+            rows, expected = shown.rows, self.expected[number]
             if rows != expected:
                 missing, extra = sorted((expected - rows).elements())[:6], sorted((rows - expected).elements())[:6]
                 raise WrongRows(self._says(number, f"of {expected.total()} missing {missing}, not expected {extra}"))
 
     def _says(self, number: int, what: str) -> str:
-        output: Output = self.program.outputs[number]
-        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}"
-
-
-async def give_way() -> None:
-    """A checkpoint."""
-    await trio.lowlevel.checkpoint()
+        output, committed = self.program.outputs[number], self.sinks[number].committed
+        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}; {committed}"

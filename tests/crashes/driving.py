@@ -1,0 +1,126 @@
+"""Runs a random program to its end through random crashes, and judges what the outside sees of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+import dataflow
+from dataflow.recovery.storage import StorageError
+from dataflow.testing import Crashed, Starving, simulate
+from tests.crashes.description import Program
+from tests.crashes.disk import Disk
+from tests.crashes.generating import random_program
+from tests.crashes.outside import Outside
+from tests.crashes.running import main
+
+TURNS = 60_000  # more are taken for a program that does not end
+
+
+@dataclass(frozen=True)
+class Life:
+    """One start of a program: with how many workers, which seed, until which turn (None: to its end)."""
+
+    workers: int
+    seed: int
+    crash_after: int | None
+    every: float
+    starving: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What happens to a program."""
+
+    lives: tuple[Life, ...]  # the last one is not crashed
+    failing: float  # how often the storage and the sinks fail
+    keep: int = 2
+    again: bool = False  # whether it is started once more after its end
+
+
+def random_plan(seed: int) -> Plan:
+    """Crashes at random turns, some in a row, some very early, each time with another number of workers."""
+    chance = Random(f"crashes {seed}")
+    lives = []
+    for _ in range(chance.choice((1, 1, 2, 2, 3, 4))):
+        turns = chance.choice((chance.randrange(1, 40), chance.randrange(1, 300), chance.randrange(100, 700)))
+        lives.append(_life(chance, seed, len(lives), turns))
+    lives.append(_life(chance, seed, len(lives), None))
+    return Plan(tuple(lives), chance.choice((0.0, 0.0, 0.05, 0.2)), chance.choice((1, 2, 3)), chance.random() < 0.1)
+
+
+def _life(chance: Random, seed: int, number: int, turns: int | None) -> Life:
+    every = chance.choice((0.0, 0.0, 0.0, 0.1, 1.0))
+    return Life(chance.choice((1, 2, 2, 3)), seed * 100 + number, turns, every, chance.random() < 0.2)
+
+
+class Case:
+    """A program, its storage and its outside, through all its lives."""
+
+    def __init__(self, program: Program, plan: Plan, seed: int, *, syncs: bool = True) -> None:
+        self.program, self.plan = program, plan
+        chance = Random(f"outside {seed}")
+        self.disk = Disk(chance, plan.failing, syncs=syncs)
+        self.outside = Outside(program, self.disk, chance, plan.failing)
+        self.happened: Counter[str] = Counter()  # for those who ask whether cases get everywhere
+
+    def run(self) -> None:
+        """All lives, then what is there at the end."""
+        for life in self.plan.lives:
+            if self._live(life):
+                break
+        else:
+            self._live_quietly(self.plan.lives[-1])
+        self.outside.check_all()
+        if self.plan.again:
+            self._live_quietly(self.plan.lives[0])
+            self.outside.check_all()
+
+    def _live_quietly(self, life: Life) -> None:
+        """A life without crashes and failures, so that there is an end."""
+        self.disk.failing = self.outside.failing = 0.0
+        ended = self._live(Life(life.workers, life.seed + 50, None, life.every))
+        assert ended, "a life without failures does not end"
+
+    def _live(self, life: Life) -> bool:
+        """One life; whether it came to its end."""
+        recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep)
+        refused = self.disk.refused_reads
+        try:
+            simulate(
+                main, self.program, self.outside, workers=life.workers, seed=life.seed, turns=TURNS,
+                scheduler=Starving() if life.starving else None, recovery=recovery, crash_after=life.crash_after,
+            )  # fmt: skip
+        except Crashed:
+            self.happened["crashed"] += 1
+        except StorageError:
+            if self.disk.refused_reads == refused:
+                raise
+            self.happened["could not be read"] += 1
+        else:
+            self.happened["ended"] += 1
+            return True
+        self._note()
+        self.disk.crash()
+        self._check()
+        return False
+
+    def _check(self) -> None:
+        for number in range(len(self.program.outputs)):
+            self.outside.check(number)
+
+    def _note(self) -> None:
+        for what in self.disk.under_way:
+            self.happened[f"crashed while {what} was written"] += 1
+        self.happened["after a snapshot" if self.disk.manifests else "before a snapshot"] += 1
+
+
+def run_case(seed: int) -> None:
+    """One random program through random crashes."""
+    program, plan = random_program(seed), random_plan(seed)
+    try:
+        Case(program, plan, seed).run()
+    except Exception as error:
+        error.add_note(f"seed {seed}; replay: python -m tests.soak --kind crashes --seed {seed}\n{plan}\n{program}")
+        raise
