@@ -19,8 +19,8 @@ from tests.fuzz.functions import event_time, lateness, paired
 Numbers = tuple[int, ...]
 
 
-def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: int) -> list[Any]:
-    """The streams that come out of a node."""
+def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: int, made: list[Any]) -> list[Any]:
+    """The streams that come out of a node. Operators that migrate are added to `made`."""
     if node.kind == "partition":
         return build_rows.partition(streams[0], node.numbers[0])
     if node.kind == "concat":
@@ -33,9 +33,12 @@ def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: i
     if node.form == COLUMNS and node.kind in COLUMN_STATE:
         operators, options = (native, {}) if configuration is None else (megaphone, {"bins": bins})
         inputs = streams if configuration is None else [configuration, *streams]
-        return [COLUMN_STATE[node.kind](operators, inputs, node.numbers, {**options, "name": name})]
+        out = COLUMN_STATE[node.kind](operators, inputs, node.numbers, {**options, "name": name})
+        made += [out] * (configuration is not None)
+        return [out.columns.map(_together) if node.kind == "pairs" else out]
     if configuration is not None:
-        return [_migratable(node, streams, configuration, {"bins": bins, "name": name})]
+        made.append(_migratable(node, streams, configuration, {"bins": bins, "name": name}))
+        return made[-1:]
     return [rooms.UNARY[node.kind](streams[0], node.numbers)]
 
 
@@ -142,12 +145,11 @@ def _batches(operators: Operators, inputs: list[Any], numbers: Numbers, options:
 def _pairs(operators: Operators, inputs: list[Any], numbers: Numbers, options: dict[str, Any]) -> Any:
     *before, right = inputs
     renamed = right.columns.map(lambda batch: {"k": batch["k"], "v2": batch["v"]})
-    out = operators.join(*before, renamed, key="k", value=["v"], right_value=["v2"], **options)
+    return operators.join(*before, renamed, key="k", value=["v"], right_value=["v2"], **options)
 
-    def together(batch: Columns) -> dict[str, Any]:
-        return {"k": batch["key"], "v": paired(batch["v"], batch["v2"])}
 
-    return out.columns.map(together)
+def _together(batch: Columns) -> dict[str, Any]:
+    return {"k": batch["key"], "v": paired(batch["v"], batch["v2"])}
 
 
 COLUMN_STATE: dict[str, Callable[[Operators, list[Any], Numbers, dict[str, Any]], Any]] = {

@@ -42,17 +42,18 @@ class Plan:
 def random_plan(seed: int) -> Plan:
     """Crashes at random turns, some in a row, some very early, each time with another number of workers."""
     chance = Random(f"crashes {seed}")
-    lives = []
+    lives: list[Life] = []
+    workers = (chance.choice((2, 3)),) if chance.random() < 0.3 else (1, 2, 2, 3)
     for _ in range(chance.choice((1, 1, 2, 2, 3, 4))):
         turns = chance.choice((chance.randrange(1, 40), chance.randrange(1, 300), chance.randrange(100, 700)))
-        lives.append(_life(chance, seed, len(lives), turns))
-    lives.append(_life(chance, seed, len(lives), None))
+        lives.append(_life(chance, seed, len(lives), turns, workers))
+    lives.append(_life(chance, seed, len(lives), None, workers))
     return Plan(tuple(lives), chance.choice((0.0, 0.0, 0.05, 0.2)), chance.choice((1, 2, 3)), chance.random() < 0.1)
 
 
-def _life(chance: Random, seed: int, number: int, turns: int | None) -> Life:
+def _life(chance: Random, seed: int, number: int, turns: int | None, workers: tuple[int, ...]) -> Life:
     every = chance.choice((0.0, 0.0, 0.0, 0.1, 1.0))
-    return Life(chance.choice((1, 2, 2, 3)), seed * 100 + number, turns, every, chance.random() < 0.2)
+    return Life(chance.choice(workers), seed * 100 + number, turns, every, chance.random() < 0.2)
 
 
 class Case:
@@ -73,6 +74,9 @@ class Case:
         else:
             self._live_quietly(self.plan.lives[-1])
         self.outside.check_all()
+        workers = {life.workers for life in self.plan.lives}
+        if len(workers) == 1:
+            self.outside.check_placement(*workers)
         if self.plan.again:
             self._live_quietly(self.plan.lives[0])
             self.outside.check_all()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.crashes.description import Bag, Node, Output, Program
+from tests.crashes.description import Bag, Control, Node, Output, Program
 from tests.fuzz import direct, direct_state
 from tests.fuzz.direct import gathered
 
 Rows = Counter[tuple[int, int, int]]  # (time, key, value)
+
+Placement = tuple[list[int], dict[object, int]]  # by bin its worker, and by pinned key its worker
 
 # What operators of this folder are called there.
 ALSO = {"native_totals": "totals", "row_running": "running", "native_running": "running", "native_machine": "machine"}
@@ -55,3 +57,36 @@ def last(rows: Rows) -> dict[int, tuple[int, int]]:
     for time, k, v in sorted(rows):
         found[k] = time, v
     return found
+
+
+def placement(control: Control, workers: int) -> Placement:
+    """Where everything is in the end. At one time, maps come before moves; of several updates for one bin or key the
+    greatest worker wins, and any worker wins over none."""
+    table, pins = [number % workers for number in range(control.bins)], dict[object, int]()
+    for time in sorted({update.at for update in control.updates}):
+        said = [update.what for update in control.updates if update.at == time]
+        keys: dict[object, int] = {}
+        for what, key, *worker in (what for what in said if "pin" in str(what[0])):
+            keys[key] = max(keys.get(key, -1), _worker(worker[0], workers) if what == "pin" else -1)
+        for kinds in (["assign"], ["move", "moves"]):
+            bins: dict[int, int] = {}
+            for what, *rest in (what for what in said if what[0] in kinds):
+                for bin, to in _moves(what, rest):
+                    bins[bin] = max(bins.get(bin, -1), to % workers)
+            for bin, to in bins.items():
+                table[bin] = to
+        pins = {key: worker for key, worker in {**pins, **keys}.items() if worker >= 0}
+    return table, pins
+
+
+def _moves(what: object, rest: list[object]) -> list[tuple[int, int]]:
+    if what == "move":
+        return [(rest[0], rest[1])]  # type: ignore[list-item]
+    if what == "moves":
+        return [*zip(rest[0], rest[1], strict=True)]  # type: ignore[call-overload]
+    return [*enumerate(rest[0])] if what == "assign" else []  # type: ignore[call-overload]
+
+
+def _worker(worker: object, workers: int) -> int:
+    assert isinstance(worker, int)
+    return worker % workers

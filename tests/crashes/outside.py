@@ -11,7 +11,7 @@ from random import Random
 from tests.crashes import meaning
 from tests.crashes.description import Program
 from tests.crashes.disk import Disk, dawdle
-from tests.crashes.meaning import Rows, before
+from tests.crashes.meaning import Placement, Rows, before
 
 Row = tuple[int, int, int]  # time, key, value
 
@@ -47,6 +47,7 @@ class Outside:
         self.sinks = [Shown() for _ in program.outputs]
         self.failing = failing
         self.acknowledged: dict[str, int] = {}  # by partition of a source, the position up to which it may forget
+        self.placed: dict[int, list[Placement]] = {}  # by worker, where operators that migrate had their state at last
         self._chance = chance
         self._made = 0
         nodes = meaning.evaluate(program)
@@ -101,6 +102,15 @@ class Outside:
             if rows != expected:
                 missing, extra = sorted((expected - rows).elements())[:6], sorted((rows - expected).elements())[:6]
                 raise WrongRows(self._says(number, f"of {expected.total()} missing {missing}, not expected {extra}"))
+
+    def check_placement(self, workers: int) -> None:
+        """At the end, if there were always so many workers: all updates have had their effect, also those that were
+        said before a crash for a time after it."""
+        controls = [self.program.controls[node.control] for node in self.program.nodes if node.control is not None]
+        wanted = [meaning.placement(control, workers) for control in controls]
+        for worker, placed in self.placed.items():
+            if placed != wanted:
+                raise WrongRows(f"worker {worker} has {placed}, and the control streams say {wanted}")
 
     def _says(self, number: int, what: str) -> str:
         output, committed = self.program.outputs[number], self.sinks[number].committed

@@ -18,6 +18,9 @@ async def main(worker: dataflow.Worker, program: Program, outside: Outside) -> N
     """Runs a program on a worker."""
     running = Running(worker, program, outside)
     await running.feed()
+    for probe in running.probes:
+        await probe.wait_done()
+    outside.placed[worker.index] = [(each.handle.configuration.tolist(), each.handle.pinned) for each in running.made]
 
 
 class Running:
@@ -28,6 +31,7 @@ class Running:
         self.inputs: list[tuple[Feed, Any]] = []
         self.controls: list[tuple[Control, Any, Any]] = []  # how to say something there, if main feeds it, its handle
         self.probes: list[dataflow.Probe] = []
+        self.made: list[Any] = []  # operators that migrate
         self._streams: list[list[Any]] = []
         self._configurations: list[Any] = []
         with worker.dataflow("flow") as scope:
@@ -54,7 +58,7 @@ class Running:
         configuration = None if node.control is None else self._configurations[node.control]
         bins = 0 if node.control is None else self.program.controls[node.control].bins
         streams = [self._streams[i][port] for i, port in node.inputs]
-        return building.build(node, name, streams, configuration, bins)
+        return building.build(node, name, streams, configuration, bins, self.made)
 
     def _add_feed(self, scope: Any, feed: Feed, name: str) -> Any:
         if feed.kind == "source":
