@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import bytewax.operators as op
@@ -36,7 +36,7 @@ class Keys(StatefulSourcePartition[Any, int]):
         first = self._position
         self._position += BATCH
         if first >= self._count:  # every key is there: now at a steady pace
-            self._awake = datetime.now(timezone.utc) + PAUSE
+            self._awake = datetime.now(UTC) + PAUSE
         numbers = range(first, self._position)
         return [(f"{self._partition}-{j % self._count}", (j, self._count)) for j in numbers]
 

@@ -8,7 +8,6 @@ from typing import Any
 import megaphone
 from dataflow import Stream
 from dataflow.columns import Columns
-from dataflow.build.cuts import Keeps
 from dataflow.state import native
 from tests.crashes.description import COLUMNS, ROWS, Node, Record
 from tests.fuzz import build_columns, build_rows, build_state, folds

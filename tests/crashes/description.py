@@ -86,7 +86,9 @@ class Program:
     @property
     def kinds(self) -> set[str]:
         """What there is in it, by name: for mutants that concern only some programs."""
-        found = {node.kind for node in self.nodes} | {"by hand" if feed.kind == "input" else "source" for feed in self.feeds}
+        found = {node.kind for node in self.nodes} | {
+            "by hand" if feed.kind == "input" else "source" for feed in self.feeds
+        }
         found |= {f"{output.kind} sink" for output in self.outputs}
         found |= {"later" for feed in self.feeds for send in feed.sends if send.at > send.when}
         found |= {"saves"} if self.saves else set()

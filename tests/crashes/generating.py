@@ -6,7 +6,20 @@ from collections.abc import Callable
 from random import Random
 
 from tests.crashes import meaning
-from tests.crashes.description import COLUMNS, ROWS, Bag, Control, Feed, Node, Output, Program, Record, Ref, Send, Update
+from tests.crashes.description import (
+    COLUMNS,
+    ROWS,
+    Bag,
+    Control,
+    Feed,
+    Node,
+    Output,
+    Program,
+    Record,
+    Ref,
+    Send,
+    Update,
+)
 
 MOST = 60  # records of a stream, over all times
 COLUMN_SHARE = 0.12  # of programs: those on columns take several times as long
