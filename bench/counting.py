@@ -238,7 +238,8 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     """One worker's recording of an open-loop run, migrations included."""
     counter = build(worker, setup)
     first = await load(worker, counter)
-    keys = counter.rng.integers(0, setup.drawn or setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
+    # sent over and over, a slice at a time
+    keys = counter.rng.integers(0, setup.drawn or setup.domain, 1 << 22, dtype=np.uint64)
     ones = np.ones(1 << 16, np.int64)
     schedule = harness.LoadSchedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()

@@ -80,7 +80,7 @@ def ours(keys: int, every: float, folder: str, workers: int = 2) -> Iterator[Run
 
 
 @benchmark(
-    "recovery", "from kill -9 to the next correct output, by size of state; beside Bytewax where it is installed"
+    "recovery", "from kill -9 to the next correct output, by size of state; beside Bytewax if installed"
 )
 def recovery(run: Run) -> None:
     sizes = (1,) if run.quick else (1, 16, 64)
@@ -117,14 +117,8 @@ def _worker_killed(run: Run, million: int, every: float) -> None:
         done, shown, since = _last(running, "done"), _last(running, "shown"), len(running.lines)
         at = time.time()
         os.kill(_workers(running.process.pid)[-1], signal.SIGKILL)
-        _report(
-            run,
-            f"{million} M keys, a snapshot every {every:g} s, one of two workers killed",
-            at,
-            running,
-            (done, shown, since),
-            folder,
-        )
+        label = f"{million} M keys, a snapshot every {every:g} s, one of two workers killed"
+        _report(run, label, at, running, (done, shown, since), folder)
 
 
 def _all_killed(run: Run, million: int, every: float) -> None:

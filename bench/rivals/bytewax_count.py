@@ -1,4 +1,4 @@
-"""Counting by key on Bytewax, to be killed and started again: `python -m bytewax.run bench.rivals.bytewax_count:flow()`.
+"""Counting by key on Bytewax, to be killed and started again: `bytewax.run bench.rivals.bytewax_count:flow()`.
 
 Two partitions send each of their keys once, and then again and again in the same order, a thousand every ten
 milliseconds. So the count of the record with the number `j` of a partition of `n` keys must be `j // n + 1`: every

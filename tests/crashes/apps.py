@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import trio
+
 import dataflow
 import megaphone
 from dataflow import Stream, sinks, sources
@@ -75,7 +77,7 @@ async def nexmark(worker: dataflow.Worker, query: str, events: str, target: str)
         for kind, columns in source.share(number, worker.index, worker.peers).items():
             if len(next(iter(columns.values()))):
                 handles[kind].send(dict(columns))
-        time.sleep(5 * PAUSE)
+        await trio.sleep(5 * PAUSE)
         print("line", flush=True)
         if number >= 2:
             await probe.wait_passed(source.time(number - 2))

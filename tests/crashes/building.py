@@ -63,6 +63,11 @@ def _sums(stream: Any) -> Any:
     return stream.aggregate(_key, int, lambda total, record: total + record[1], lambda k, total: (k, total))
 
 
+def _tick(key: int, value: int, count: int | None) -> tuple[int, list[Record]]:
+    count = (count or 0) + 1
+    return count, [(key, count)]
+
+
 def _delay(stream: Any, numbers: Numbers, name: str) -> Any:
     return stream.delay(lambda t, r: t + lateness(numbers[0], r[1]), name=name)
 
@@ -95,16 +100,23 @@ def _native_totals(stream: Any, numbers: Numbers, name: str) -> Any:
     return native.unary(stream, key=_key, fold=build_state._totals, name=name)
 
 
+def _native_tally(stream: Any, numbers: Numbers, name: str) -> Any:
+    return native.state_machine(stream, fold=_tick, name=name)
+
+
 KEEPING: dict[str, Callable[[Any, Numbers, str], Any]] = {
     "delay": _delay,
     "feedback": _feedback,
     "windows": _windows,
     "native_running": _native_running,
     "native_totals": _native_totals,
+    "native_tally": _native_tally,
 }
 
 
 def _migratable(node: Node, streams: list[Any], configuration: Any, options: dict[str, Any]) -> Any:
+    if node.kind == "tally":
+        return megaphone.state_machine(configuration, *streams, fold=_tick, **options)
     by_key = bool(node.numbers[0])
     if node.kind == "totals":
         return megaphone.unary(configuration, *streams, key=_key, fold=build_state._totals, by_key=by_key, **options)

@@ -27,7 +27,8 @@ class Send:
 
 @dataclass(frozen=True)
 class Feed:
-    """Where records come from: "input", fed by main, or "source", with a partition for each slot."""
+    """Where records come from: "input", fed by main, or "source", with a partition for each slot; "untimed" is a
+    source that leaves times to the engine."""
 
     kind: str
     form: str
@@ -84,11 +85,15 @@ class Program:
         return "\n".join(_lines(self))
 
     @property
+    def untimed(self) -> bool:
+        """Whether records have no times that anybody could know."""
+        return any(feed.kind == "untimed" for feed in self.feeds)
+
+    @property
     def kinds(self) -> set[str]:
         """What there is in it, by name: for mutants that concern only some programs."""
-        found = {node.kind for node in self.nodes} | {
-            "by hand" if feed.kind == "input" else "source" for feed in self.feeds
-        }
+        found = {node.kind for node in self.nodes}
+        found |= {"by hand" if feed.kind == "input" else feed.kind for feed in self.feeds}
         found |= {f"{output.kind} sink" for output in self.outputs}
         found |= {"later" for feed in self.feeds for send in feed.sends if send.at > send.when}
         found |= {"saves"} if self.saves else set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from tests.crashes import meaning
@@ -23,6 +24,7 @@ from tests.crashes.description import (
 
 MOST = 60  # records of a stream, over all times
 COLUMN_SHARE = 0.12  # of programs: those on columns take several times as long
+UNTIMED_SHARE = 0.1
 
 # By kind: how many inputs, and by number how many variants there are.
 ON_ROWS: dict[str, tuple[int, tuple[int, ...]]] = {
@@ -45,6 +47,8 @@ def random_program(seed: int) -> Program:
     chance = Random(f"recoverable {seed}")
     form = COLUMNS if chance.random() < COLUMN_SHARE else ROWS
     maker = _Maker(chance, form)
+    if form == ROWS and chance.random() < UNTIMED_SHARE:
+        return maker.untimed()
     for _ in range(chance.choice((1, 1, 2)) if form == ROWS else chance.choice((1, 2))):
         maker.add_input()
     for _ in range(chance.choice((1, 2, 2, 3)) if form == ROWS else chance.choice((1, 1, 2))):
@@ -65,21 +69,36 @@ class _Maker:
 
     # Where records come from
 
-    def add_input(self) -> None:
+    def add_input(self, kind: str = "") -> None:
         """An input or a source."""
         chance = self.chance
-        kind = chance.choice(("input", "source"))
+        kind = kind or chance.choice(("input", "source"))
         slots = chance.choice((1, 2, 3))
         keys = [chance.choice((n, n, n, -n, n << 40)) for n in range(chance.randint(1, 6))]
         sends = []
         for slot in range(slots):
             for epoch in range(self.epochs):
                 for _ in range(chance.choice((0, 0, 1, 1, 2) if kind == "input" else (0, 1))):
-                    later = 0 if kind == "source" else chance.choice((0, 0, 0, 1, 4))
+                    later = 0 if kind != "input" else chance.choice((0, 0, 0, 1, 4))
                     records = tuple(self._record(keys) for _ in range(chance.randint(1, 3)))
                     sends.append(Send(slot, epoch, epoch + later, records))
         self.feeds.append(Feed(kind, self.form, slots, tuple(sends)))
         self._add(Node("input", self.form, (), (len(self.feeds) - 1,)))
+
+    def untimed(self) -> Program:
+        """A program whose results do not depend on times: an untimed source, and how often each key has come so far."""
+        chance = self.chance
+        self.add_input("untimed")
+        for _ in range(chance.choice((0, 1, 1))):
+            kind = chance.choice(("map", "filter", "flat_map", "exchange"))
+            variants = ON_ROWS[kind][1]
+            self._apply(kind, [self._stream()], tuple(chance.randrange(n) for n in variants))
+        streams = [(len(self.nodes) - 1, 0)]
+        control = self._control(streams, True) if chance.random() < 0.7 else None
+        self._apply("native_tally" if control is None else "tally", streams, (), control)
+        controls = tuple(replace(control, own=False) for control in self.controls)  # main has nothing to say
+        outputs = (Output(chance.choice(("append", "keyed")), (len(self.nodes) - 1, 0)),)
+        return Program(0, tuple(self.feeds), controls, tuple(self.nodes), outputs)
 
     def _record(self, keys: list[int]) -> Record:
         return self.chance.choice(keys), self.chance.choice((self.chance.randrange(12), self.chance.randrange(3000)))

@@ -31,6 +31,11 @@ def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[
     """The bags of a node's outputs, given those of all nodes before it."""
     bags = [nodes[i][port] for i, port in node.inputs]
     kind = ALSO.get(node.kind, node.kind)
+    if kind in ("tally", "native_tally"):
+        counts = Counter(k for records in bags[0].values() for k, _ in records)
+        return [{0: [(k, n) for k, count in counts.items() for n in range(1, count + 1)]}]
+    if kind == "input" and program.untimed:
+        return [{0: [r for s in program.feeds[node.numbers[0]].sends for r in s.records]}]
     if kind == "input":
         return [gathered((s.at, r) for s in program.feeds[node.numbers[0]].sends for r in s.records)]
     if kind == "partition":
@@ -57,6 +62,12 @@ def last(rows: Rows) -> dict[int, tuple[int, int]]:
     for time, k, v in sorted(rows):
         found[k] = time, v
     return found
+
+
+def is_prefix(rows: Rows) -> bool:
+    """Whether each key has the numbers from 1 to some other, each once."""
+    highest = Counter(k for _, k, _ in rows.elements())
+    return rows == Counter((0, k, n) for k, count in highest.items() for n in range(1, count + 1))
 
 
 def placement(control: Control, workers: int) -> Placement:

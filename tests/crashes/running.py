@@ -73,6 +73,10 @@ class Running:
         """Sends what this worker has to say from where it goes on, epoch by epoch; then ends."""
         start = self.worker.resume_at
         self._check_saved(start)
+        if self.program.untimed and start == 0 and self.worker.index == 0:
+            for control, steering, _ in self.controls:
+                for update in control.updates:  # all at once: what has not had its effect comes back after a crash
+                    steering.send([said(update, self.worker.peers)], at=update.at)
         for epoch in range(start, self.program.epochs):
             if epoch in self.program.lazy:
                 await trio.sleep(0.25)
