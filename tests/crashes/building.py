@@ -8,6 +8,7 @@ from typing import Any
 import megaphone
 from dataflow import Stream
 from dataflow.columns import Columns
+from dataflow.lowlevel import Keeps
 from dataflow.state import native
 from tests.crashes.description import COLUMNS, ROWS, Node, Record
 from tests.fuzz import build_columns, build_rows, build_state, folds
@@ -87,7 +88,7 @@ def _windows(stream: Any, numbers: Numbers, name: str) -> Any:
         for message, batch in input:
             output.give(message, batch.with_columns({"t": event_time(message.time, batch["v"])}))
 
-    stamped: Stream[Columns] = stream.unary("stamp", lambda _: stamp)
+    stamped: Stream[Columns] = stream.unary("stamp", lambda _: stamp, keeps=Keeps.NOTHING)
     found = stamped.columns.sliding("t", size, slide, "k", name=name, total=("sum", "v"))
     return found.columns.map(lambda batch: {"k": batch["k"], "v": (batch["total"] * 7 + batch["window_end"]) % PRIME})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from random import Random
 
 import trio
@@ -95,5 +97,14 @@ class Disk:
         return ["a manifest" if "manifest" in name else "a file" for name, _ in self._under_way]
 
     def names_durably(self, marker: bytes) -> bool:
-        """Whether a manifest has these bytes in it."""
-        return any(marker in blob for name, blob in self.blobs.items() if "manifest" in name)
+        """Whether a token in a manifest has these bytes in it."""
+        return any(marker in token for name, blob in self.blobs.items() if "manifest" in name for token in _tokens(blob))
+
+
+def _tokens(manifest: bytes) -> list[bytes]:
+    """All that a manifest has under "tokens"; none if it is torn."""
+    try:
+        plain = json.loads(manifest.partition(b"\n")[0])
+    except ValueError:
+        return []
+    return [base64.b64decode(token) for by_worker in plain["tokens"].values() for token in by_worker.values()]

@@ -17,6 +17,7 @@ from dataflow.build.cuts import Keeps, Participant, Share
 from dataflow.channels.pact import Exchange
 from dataflow.columns import Columns
 from dataflow.columns.pact import ExchangeColumns
+from dataflow.errors import InputClosed, TimeError
 from dataflow.run.completion import Completion
 from tests.crashes.building import payload
 from tests.crashes.description import COLUMNS, Feed
@@ -165,18 +166,14 @@ class _Sink(Participant):
 
 
 class Steering:
-    """How something is said on the run's own control stream."""
+    """How something is said on the run's own control stream, which is where the sources are: perhaps too far."""
 
-    def __init__(self, scope: Any, stream: Any) -> None:
-        self._feed = scope.dataflow.hooks.feeds
-        self._stream = stream
+    def __init__(self, control: Any, outside: Outside) -> None:
+        self._control, self._outside = control, outside
 
     def send(self, updates: list[Any], at: int) -> None:
-        """Says it, at a time."""
-        self._feed[self._stream.source].send(updates, at)
-
-
-def saved(worker: Any) -> list[Any]:
-    """What main saved, of all old workers."""
-    value = worker.saved
-    return list(value.values()) if isinstance(value, Mapping) else list(value) if isinstance(value, list) else [value]
+        """Says it, at a time; if that is past, nobody hears of it."""
+        try:
+            self._control.send(updates, at)
+        except (TimeError, InputClosed):
+            self._outside.unheard += 1

@@ -47,6 +47,7 @@ class Outside:
         self.sinks = [Shown() for _ in program.outputs]
         self.failing = failing
         self.acknowledged: dict[str, int] = {}  # by partition of a source, the position up to which it may forget
+        self.unheard = 0  # updates that came too late for the run's own control stream
         self.placed: dict[int, list[Placement]] = {}  # by worker, where operators that migrate had their state at last
         self._chance = chance
         self._made = 0

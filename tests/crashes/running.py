@@ -49,7 +49,7 @@ class Running:
             self.controls.append((control, handle, handle))
             return stream
         stream = scope.control()
-        self.controls.append((control, doors.Steering(scope, stream), None))
+        self.controls.append((control, doors.Steering(stream, self.outside), None))
         return stream
 
     def _add_node(self, scope: Any, node: Any, name: str) -> list[Any]:
@@ -108,8 +108,8 @@ class Running:
         """What was saved last before the snapshot comes back: by old worker, its last epoch."""
         if not (self.program.saves and start and self.inputs):
             return
-        for saved in doors.saved(self.worker):
-            if saved is not None and not saved["epoch"] <= start:
+        for saved in self.worker.saved_by_all.values():
+            if not (isinstance(saved, dict) and saved["epoch"] <= start):
                 raise WrongRows(f"going on from {start}, and main has saved {saved}")
 
 
