@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from random import Random
 
 import trio
@@ -15,7 +16,7 @@ async def dawdle(chance: Random) -> None:
     """Takes some time: a few turns of the others, or some of the virtual clock, which passes when nobody has a turn."""
     if chance.random() < 0.1:
         await trio.sleep(chance.random())
-    for _ in range(chance.choice((0, 0, 1, 3, 10, 40))):
+    for _ in range(chance.choice((0, 0, 0, 0, 1, 3, 10, 40))):
         await trio.lowlevel.checkpoint()
 
 
@@ -24,35 +25,39 @@ class Disk:
 
     title = "a simulated disk"
 
-    def __init__(self, chance: Random, failing: float = 0.0, syncs: bool = True) -> None:
+    syncs = True  # False: it acknowledges what is not durable yet
+
+    def __init__(self, chance: Random, failing: float = 0.0) -> None:
         self.blobs: dict[str, bytes] = {}
         self.failing = failing  # how often a call fails
         self.refused_reads = 0
-        self.manifests = 0  # how often one was acknowledged
-        self._syncs = syncs  # False: acknowledges what is not durable yet
+        self.noticed: Callable[[str], None] = lambda event: None  # told what happens; may raise, as a crash does
+        self.snapshots = 0  # how many were acknowledged
         self._chance = chance
         self._under_way: list[tuple[str, bytes]] = []
 
     async def put(self, name: str, data: Blob, *, if_absent: bool = False) -> None:
         """Stores a blob. A failure may come before it is there, or after."""
         blob = bytes(data)
-        writing = (name, blob)
+        writing, what = (name, blob), "a manifest" if "manifest" in name else "a file"
         self._under_way.append(writing)
-        if self._syncs:
+        if self.syncs:
             await dawdle(self._chance)
         else:
             await trio.lowlevel.checkpoint()
+        self.noticed(f"putting {what}")
         if if_absent and name in self.blobs:
             self._under_way.remove(writing)
             raise AlreadyThere(f"{name} is there already")
         failed = self._chance.random() < self.failing
         if not (failed and self._chance.random() < 0.7):
             self.blobs[name] = blob
-        if self._syncs:
+        if self.syncs:
             self._under_way.remove(writing)
         if failed:
             raise StorageError(f"{name} could not be written, or perhaps it was")
-        self.manifests += "manifest" in name
+        self.snapshots += "manifest" in name and _is_snapshot(blob)
+        self.noticed(f"put {what}")
 
     async def get(self, name: str) -> bytes:
         """A blob."""
@@ -69,23 +74,26 @@ class Disk:
     async def delete(self, name: str) -> None:
         """Deletes a blob, if there is one."""
         await dawdle(self._chance)
+        self.noticed("deleting")
         if self._chance.random() < self.failing:
             raise StorageError(f"{name} could not be deleted")
         self.blobs.pop(name, None)
 
     async def _read(self) -> None:
         await dawdle(self._chance)
+        self.noticed("reading")
         if self._chance.random() < self.failing / 10:
             self.refused_reads += 1
             raise StorageError("nothing can be read just now")
 
     def crash(self) -> None:
-        """Everybody who used it is gone: what was being written is there, or not, or a part of it is."""
+        """Everybody who used it is gone: what was being written is there, or not, or a part of it is, unless there was
+        something of that name before."""
         for name, blob in self._under_way:
             how = self._chance.randrange(3)
-            if how == 0 and self.blobs.get(name) == blob:
-                del self.blobs[name]
-            elif how == 1 and self.blobs.get(name, blob) == blob:
+            if how == 0 and not self.syncs:
+                self.blobs.pop(name, None)
+            elif how == 1 and (name not in self.blobs or not self.syncs):
                 self.blobs[name] = blob[: self._chance.randrange(len(blob) + 1)]
             elif how == 2:
                 self.blobs.setdefault(name, blob)
@@ -99,6 +107,12 @@ class Disk:
     def names_durably(self, marker: bytes) -> bool:
         """Whether a token in a manifest has these bytes in it."""
         return any(marker in token for name, blob in self.blobs.items() if "manifest" in name for token in _tokens(blob))
+
+
+def _is_snapshot(manifest: bytes) -> bool:
+    """Whether it is more than the claim of a run."""
+    plain = json.loads(manifest.partition(b"\n")[0])
+    return bool(plain["number"] != plain["incarnation"])
 
 
 def _tokens(manifest: bytes) -> list[bytes]:

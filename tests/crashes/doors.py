@@ -1,113 +1,49 @@
-"""The ends of a program: a source with partitions and a sink that commits, on the bare doors of `dataflow.build.cuts`.
-
-They know nothing of `dataflow.sources` and `dataflow.sinks`, which have tests of their own: here the keeper is judged.
-"""
+"""The ends of a program: a source in memory that can be set where it was, and a sink that prepares and commits, on the
+bare door of `dataflow.build.cuts`: what it is told, and when, is what is judged here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import trio
-
 from dataflow.build.builder import Context, OperatorBuilder
-from dataflow.build.capability import Capability
 from dataflow.build.cuts import Keeps, Participant, Share
 from dataflow.channels.pact import Exchange
 from dataflow.columns import Columns
 from dataflow.columns.pact import ExchangeColumns
 from dataflow.errors import InputClosed, TimeError
-from dataflow.run.completion import Completion
+from dataflow.operators.partitions import Partitions
 from tests.crashes.building import payload
 from tests.crashes.description import COLUMNS, Feed
-from tests.crashes.outside import Outside, Row
+from tests.crashes.outside import Outside, Row, WrongRows
 
-AHEAD = 2  # times of a source that may be outstanding
+class Kept(Partitions[Any]):
+    """What the partitions of a feed have, in memory; a position is the number of a partition's next batch."""
 
+    def __init__(self, feed: Feed, outside: Outside, name: str) -> None:
+        self._feed, self._outside, self._name = feed, outside, name
+        self.timed = feed.kind == "source"
 
-# -------------------------------------------------------------------------------------------------------------- sources
+    async def partitions(self) -> list[str]:
+        """Their names."""
+        return [str(slot) for slot in range(self._feed.slots)]
 
+    def read(self, partition: str, position: object) -> Iterator[tuple[int, int | None, Any]]:
+        """The rest of a partition."""
+        sends = self._feed.of(int(partition))
+        start = 0 if position is None else position
+        assert isinstance(start, int)
+        if start < self._outside.acknowledged.get((self._name, partition), 0):
+            raise WrongRows(f"{self._name}, partition {partition}: {start} is asked for, which was acknowledged")
+        for number, send in enumerate(sends[start:], start):
+            yield number + 1, send.at if self.timed else None, payload(self._feed.form, send.records)
 
-def source(scope: Any, feed: Feed, outside: Outside, name: str) -> Any:
-    """A stream of what the partitions of a feed have: partition p on worker p modulo workers."""
-    builder = OperatorBuilder(scope, name)
-    builder.add_output(initial=True)
-    (stream,) = builder.build(lambda context: _Source(scope, context, feed, outside, name).step, keeps=Keeps.SHARE)
-    return stream
-
-
-class _Source(Participant):
-    """Sends what its partitions have, in the order of time; a position is the number of a partition's next send."""
-
-    def __init__(self, scope: Any, context: Context, feed: Feed, outside: Outside, name: str) -> None:
-        self.name = name
-        self._feed, self._outside, self._context = feed, outside, context
-        self._mine = range(scope.worker, feed.slots, scope.peers)
-        self._positions = dict.fromkeys(self._mine, 0)
-        self._sent = {slot: feed.of(slot) for slot in self._mine}
-        self._capability: Capability | None = context.capability()
-        self._completion = Completion(scope.dataflow)
-        self._dataflow = scope.dataflow
-        self._resumed = trio.Event()
-        self._gate = scope.dataflow.enrol(self, self.step)
-        context.spawn(self._run)
-
-    def step(self) -> None:
-        """Gives the share of a cut, if one waits and everything before it has been sent."""
-        gate = self._gate
-        while gate.cut is not None and (self._capability is None or self._capability.time >= gate.cut):
-            cut = gate.cut
-            plain = [[slot, self.position_at(slot, cut)] for slot in self._mine]
-            last = max((send.at for sends in self._sent.values() for send in sends), default=None)
-            gate.give(Share(plain, seen=last))
-
-    def position_at(self, slot: int, cut: int) -> int:
-        """Behind the last record that was sent before a cut."""
-        return sum(send.at < cut for send in self._sent[slot])
-
-    def restore(self, shares: Mapping[int, object]) -> None:
-        """Where each partition goes on."""
-        for positions in shares.values():
-            assert isinstance(positions, list)
-            for slot, position in positions:
-                if slot in self._positions:
-                    self._positions[slot] = position
-
-    def resume(self) -> None:
-        """May begin."""
-        self._resumed.set()
-
-    async def commit(self, time: int, plain: object, token: object) -> None:
-        """What is before these positions will not be asked for again."""
-        assert isinstance(plain, list)
-        for slot, position in plain:
-            key = f"{self.name}, {slot}"
-            self._outside.acknowledged[key] = max(position, self._outside.acknowledged.get(key, 0))
-
-    async def _run(self) -> None:
-        await self._completion.wait_built()
-        await self._resumed.wait()
-        left = [(send.at, slot, number, send) for slot in self._mine for number, send in enumerate(self._sent[slot])]
-        times: list[int] = []
-        for time, slot, number, send in sorted(left, key=lambda each: each[:3]):
-            if number < self._positions[slot]:
-                continue
-            assert number >= self._outside.acknowledged.get(f"{self.name}, {slot}", 0), "this was acknowledged"
-            assert self._capability is not None
-            self._capability.downgrade(max(time, self._capability.time))
-            self.step()
-            if not times or times[-1] != time:
-                times.append(time)
-                if len(times) > AHEAD:
-                    await self._completion.wait_passed(times[-1 - AHEAD])
-            if self._dataflow.dropped:
-                return
-            self._context.outputs[0].give(self._capability, payload(self._feed.form, send.records), time)
-        assert self._capability is not None
-        self._capability.drop()
-        self._capability = None
-        self.step()
+    async def acknowledge(self, partition: str, position: object) -> None:
+        """What is before a position will not be asked for again."""
+        assert isinstance(position, int)
+        before = self._outside.acknowledged.get((self._name, partition), 0)
+        self._outside.acknowledged[self._name, partition] = max(position, before)
 
 
 # ---------------------------------------------------------------------------------------------------------------- sinks

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from random import Random
 
 import dataflow
+from dataflow.recovery.manifest import SnapshotDamaged
 from dataflow.recovery.storage import StorageError
 from dataflow.testing import Crashed, Starving, simulate
 from tests.crashes.description import Program
@@ -18,14 +20,20 @@ from tests.crashes.running import main
 TURNS = 60_000  # more are taken for a program that does not end
 
 
+EVENTS = ("putting a file", "put a file", "putting a manifest", "put a manifest", "preparing", "committing", "committed")
+EVENTS += ("reading", "deleting")
+
+
 @dataclass(frozen=True)
 class Life:
-    """One start of a program: with how many workers, which seed, until which turn (None: to its end)."""
+    """One start of a program: with how many workers, which seed, and until when: a turn, or the so manieth event of a
+    kind; neither: to its end."""
 
     workers: int
     seed: int
-    crash_after: int | None
-    every: float
+    crash_after: int | None = None
+    event: tuple[str, int] | None = None
+    every: float = 1e-6
     starving: bool = False
 
 
@@ -40,30 +48,36 @@ class Plan:
 
 
 def random_plan(seed: int) -> Plan:
-    """Crashes at random turns, some in a row, some very early, each time with another number of workers."""
+    """Crashes at random turns and at moments of interest, some in a row, each time with another number of workers."""
     chance = Random(f"crashes {seed}")
     lives: list[Life] = []
     workers = (chance.choice((2, 3)),) if chance.random() < 0.3 else (1, 2, 2, 3)
     for _ in range(chance.choice((1, 1, 2, 2, 3, 4))):
-        turns = chance.choice((chance.randrange(1, 40), chance.randrange(1, 300), chance.randrange(100, 700)))
-        lives.append(_life(chance, seed, len(lives), turns, workers))
-    lives.append(_life(chance, seed, len(lives), None, workers))
-    return Plan(tuple(lives), chance.choice((0.0, 0.0, 0.05, 0.2)), chance.choice((1, 2, 3)), chance.random() < 0.1)
+        life = _life(chance, seed * 100 + len(lives), workers)
+        if chance.random() < 0.3:
+            life = replace(life, crash_after=chance.choice((chance.randrange(1, 100), chance.randrange(50, 600))))
+        else:
+            life = replace(life, event=(chance.choice(EVENTS), chance.choice((1, 1, 2, 2, 3, 5, 8))))
+        lives.append(life)
+    lives.append(_life(chance, seed * 100 + len(lives), workers))
+    failing, keep = chance.choice((0.0, 0.0, 0.03, 0.15)), chance.choice((1, 2, 3))
+    return Plan(tuple(lives), failing, keep, again=chance.random() < 0.1)
 
 
-def _life(chance: Random, seed: int, number: int, turns: int | None, workers: tuple[int, ...]) -> Life:
-    every = chance.choice((1e-6, 1e-6, 1e-6, 0.1, 1.0))
-    return Life(chance.choice(workers), seed * 100 + number, turns, every, chance.random() < 0.2)
+def _life(chance: Random, seed: int, workers: tuple[int, ...]) -> Life:
+    every, starving = chance.choice((1e-6, 1e-6, 1e-6, 0.1, 1.0)), chance.random() < 0.2
+    return Life(chance.choice(workers), seed, every=every, starving=starving)
 
 
 class Case:
     """A program, its storage and its outside, through all its lives."""
 
-    def __init__(self, program: Program, plan: Plan, seed: int, *, syncs: bool = True) -> None:
+    def __init__(self, program: Program, plan: Plan, seed: int) -> None:
         self.program, self.plan = program, plan
         chance = Random(f"outside {seed}")
-        self.disk = Disk(chance, plan.failing, syncs=syncs)
+        self.disk = Disk(chance, plan.failing)
         self.outside = Outside(program, self.disk, chance, plan.failing)
+        self._spoilt = False  # whether the storage has nothing that can be read, and nothing that was acknowledged
         self.happened: Counter[str] = Counter()  # for those who ask whether cases get everywhere
 
     def run(self) -> None:
@@ -84,13 +98,15 @@ class Case:
     def _live_quietly(self, life: Life) -> None:
         """A life without crashes and failures, so that there is an end."""
         self.disk.failing = self.outside.failing = 0.0
-        ended = self._live(Life(life.workers, life.seed + 50, None, life.every))
+        ended = self._live(Life(life.workers, life.seed + 50, every=life.every))
         assert ended, "a life without failures does not end"
 
     def _live(self, life: Life) -> bool:
         """One life; whether it came to its end."""
-        recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep)
+        fresh, self._spoilt = self._spoilt, False
+        recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep, fresh=fresh)
         refused = self.disk.refused_reads
+        self.disk.noticed = self._watch(life.event)
         try:
             simulate(
                 main, self.program, self.outside, workers=life.workers, seed=life.seed, turns=TURNS,
@@ -98,6 +114,11 @@ class Case:
             )  # fmt: skip
         except Crashed:
             self.happened["crashed"] += 1
+        except SnapshotDamaged:  # the first thing that was ever written: nothing is lost
+            if self.disk.snapshots:
+                raise
+            self._spoilt = True
+            self.happened["torn before the first snapshot"] += 1
         except StorageError as error:
             if self.disk.refused_reads == refused and "after turn 0" not in "".join(error.__notes__):
                 raise
@@ -110,6 +131,18 @@ class Case:
         self._check()
         return False
 
+    def _watch(self, event: tuple[str, int] | None) -> Callable[[str], None]:
+        left = 0 if event is None else event[1]
+
+        def noticed(what: str) -> None:
+            nonlocal left
+            left -= event is not None and what == event[0]
+            if event is not None and left == 0:
+                self.happened[f"crashed when {what}"] += 1
+                raise Crashed(f"the {event[1]}. time of {what}")
+
+        return noticed
+
     def _check(self) -> None:
         for number in range(len(self.program.outputs)):
             self.outside.check(number)
@@ -117,7 +150,7 @@ class Case:
     def _note(self) -> None:
         for what in self.disk.under_way:
             self.happened[f"crashed while {what} was written"] += 1
-        self.happened["after a snapshot" if self.disk.manifests else "before a snapshot"] += 1
+        self.happened["after a snapshot" if self.disk.snapshots else "before a snapshot"] += 1
 
 
 def run_case(seed: int) -> None:

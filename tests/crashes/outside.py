@@ -46,7 +46,7 @@ class Outside:
         self.disk = disk
         self.sinks = [Shown() for _ in program.outputs]
         self.failing = failing
-        self.acknowledged: dict[str, int] = {}  # by partition of a source, the position up to which it may forget
+        self.acknowledged: dict[tuple[str, str], int] = {}  # by source and partition, up to where it may forget
         self.unheard = 0  # updates that came too late for the run's own control stream
         self.placed: dict[int, list[Placement]] = {}  # by worker, where operators that migrate had their state at last
         self._chance = chance
@@ -59,6 +59,7 @@ class Outside:
         self._made += 1
         token = f"<sink {sink}, token {self._made}>"
         await dawdle(self._chance)
+        self.disk.noticed("preparing")
         if self._chance.random() < self.failing:
             raise OSError("the outside does not answer")
         if self.program.untimed:  # in the order of the engine's times, which nobody else knows
@@ -69,6 +70,7 @@ class Outside:
     async def commit(self, sink: int, time: int, token: str) -> None:
         """Shows the rows of a token, if that has not been done: the output before a time."""
         await dawdle(self._chance)
+        self.disk.noticed("committing")
         shown = self.sinks[sink]
         if token in shown.committed:
             return
@@ -78,6 +80,7 @@ class Outside:
             raise WrongRows(f"{token} is committed, and no manifest names it")
         shown.committed[token] = time
         self.check(sink)
+        self.disk.noticed("committed")
 
     # What must be true
 

@@ -48,7 +48,7 @@ class Running:
             handle, stream = scope.input(f"control {number}")
             self.controls.append((control, handle, handle))
             return stream
-        stream = scope.control()
+        stream = scope.control(name=f"control {number}")
         self.controls.append((control, doors.Steering(stream, self.outside), None))
         return stream
 
@@ -61,8 +61,8 @@ class Running:
         return building.build(node, name, streams, configuration, bins, self.made)
 
     def _add_feed(self, scope: Any, feed: Feed, name: str) -> Any:
-        if feed.kind == "source":
-            return doors.source(scope, feed, self.outside, name)
+        if feed.kind != "input":
+            return scope.source(doors.Kept(feed, self.outside, name), name=name, ahead=2)
         handle, stream = scope.input(name)
         self.inputs.append((feed, handle))
         return stream
