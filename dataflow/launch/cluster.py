@@ -19,10 +19,10 @@ from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
 from dataflow.errors import ProtocolError, Terminated, WorkerFailed
 from dataflow.execute import Main, check_main
-from dataflow.launch.child import Connect, Neighbours
 from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
+from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.process import Settings
 from dataflow.launch.supervisor import Crew, run_processes, supervise
 from dataflow.launch.verdict import ByWorker
