@@ -31,8 +31,11 @@ class Disk:
         self.blobs: dict[str, bytes] = {}
         self.failing = failing  # how often a call fails
         self.refused_reads = 0
+        self.claims_failed = 0
+        self.torn: list[str] = []  # what was under way when it crashed
         self.noticed: Callable[[str], None] = lambda event: None  # told what happens; may raise, as a crash does
-        self.snapshots = 0  # how many were acknowledged
+        self.acknowledged: list[int] = []  # the times of snapshots that are known to be durable
+        self.latest = 0  # the greatest time of a snapshot that is durable, whether anybody knows or not
         self._chance = chance
         self._under_way: list[tuple[str, bytes]] = []
 
@@ -50,13 +53,17 @@ class Disk:
             self._under_way.remove(writing)
             raise AlreadyThere(f"{name} is there already")
         failed = self._chance.random() < self.failing
+        time = _snapshot_time(blob) if "manifest" in name else None
         if not (failed and self._chance.random() < 0.7):
             self.blobs[name] = blob
+            self.latest = self.latest if time is None else max(time, self.latest)
         if self.syncs:
             self._under_way.remove(writing)
         if failed:
+            self.claims_failed += time is None and "manifest" in name
             raise StorageError(f"{name} could not be written, or perhaps it was")
-        self.snapshots += "manifest" in name and _is_snapshot(blob)
+        if time is not None:
+            self.acknowledged.append(time)
         self.noticed(f"put {what}")
 
     async def get(self, name: str) -> bytes:
@@ -89,6 +96,7 @@ class Disk:
     def crash(self) -> None:
         """Everybody who used it is gone: what was being written is there, or not, or a part of it is, unless there was
         something of that name before."""
+        self.torn += self.under_way
         for name, blob in self._under_way:
             how = self._chance.randrange(3)
             if how == 0 and not self.syncs:
@@ -97,6 +105,7 @@ class Disk:
                 self.blobs[name] = blob[: self._chance.randrange(len(blob) + 1)]
             elif how == 2:
                 self.blobs.setdefault(name, blob)
+                self.latest = max(self.latest, (_snapshot_time(blob) if "manifest" in name else None) or 0)
         self._under_way.clear()
 
     @property
@@ -109,10 +118,10 @@ class Disk:
         return any(marker in token for name, blob in self.blobs.items() if "manifest" in name for token in _tokens(blob))
 
 
-def _is_snapshot(manifest: bytes) -> bool:
-    """Whether it is more than the claim of a run."""
+def _snapshot_time(manifest: bytes) -> int | None:
+    """The time of a snapshot; None if it is no more than the claim of a run."""
     plain = json.loads(manifest.partition(b"\n")[0])
-    return bool(plain["number"] != plain["incarnation"])
+    return None if plain["number"] == plain["incarnation"] else int(plain["time"])
 
 
 def _tokens(manifest: bytes) -> list[bytes]:

@@ -1,22 +1,21 @@
-"""The ends of a program: a source in memory that can be set where it was, and a sink that prepares and commits, on the
-bare door of `dataflow.build.cuts`: what it is told, and when, is what is judged here."""
+"""The ends of a program: a source in memory that can be set where it was, a sink that prepares and commits, and how
+something is said on the run's own control stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dataflow.build.builder import Context, OperatorBuilder
-from dataflow.build.cuts import Keeps, Participant, Share
 from dataflow.channels.pact import Exchange
 from dataflow.columns import Columns
 from dataflow.columns.pact import ExchangeColumns
 from dataflow.errors import InputClosed, TimeError
 from dataflow.operators.partitions import Partitions
+from dataflow.operators.sinks import Place, Sink, Writer
 from tests.crashes.building import payload
 from tests.crashes.description import COLUMNS, Feed
 from tests.crashes.outside import Outside, Row, WrongRows
+
 
 class Kept(Partitions[Any]):
     """What the partitions of a feed have, in memory; a position is the number of a partition's next batch."""
@@ -46,59 +45,59 @@ class Kept(Partitions[Any]):
         self._outside.acknowledged[self._name, partition] = max(position, before)
 
 
-# ---------------------------------------------------------------------------------------------------------------- sinks
+class Ledger(Sink):
+    """Rows that go outside, by key if that is what the sink is for."""
+
+    def __init__(self, outside: Outside, number: int) -> None:
+        self._outside, self._number = outside, number
+
+    def route(self) -> Any:
+        """Rows of a key are written by one worker, if they replace each other."""
+        output = self._outside.program.outputs[self._number]
+        if output.kind == "append":
+            return None
+        form = self._outside.program.nodes[output.ref[0]].form
+        return ExchangeColumns(("k",)) if form == COLUMNS else Exchange(lambda record: record[0])
+
+    def open(self, place: Place) -> Writer:
+        """Where a worker writes."""
+        return _Writer(self._outside, self._number)
 
 
-def sink(stream: Any, outside: Outside, number: int, name: str) -> Any:
-    """Writes rows, by key and in the order of time, and shows them with each snapshot."""
-    builder = OperatorBuilder(stream.scope, name)
-    output = outside.program.outputs[number]
-    form = outside.program.nodes[output.ref[0]].form
-    by_key: Any = ExchangeColumns(("k",)) if form == COLUMNS else Exchange(lambda record: record[0])
-    builder.add_input(stream, by_key if output.kind == "keyed" else None)
-    builder.add_output()
-    (out,) = builder.build(
-        lambda context: _Sink(stream.scope, context, outside, number, name).step, frontier=True, keeps=Keeps.SHARE
-    )
-    return out
+class _Writer(Writer):
+    """Rows that are not committed, in the order in which they came."""
 
-
-class _Sink(Participant):
-    """Rows that are not committed, in the order of their times."""
-
-    def __init__(self, scope: Any, context: Context, outside: Outside, number: int, name: str) -> None:
-        self.name = name
-        self._outside, self._number, self._context = outside, number, context
+    def __init__(self, outside: Outside, number: int) -> None:
+        self._outside, self._number = outside, number
         self._rows: list[Row] = []
-        self._seen: int | None = None
-        self._gate = scope.dataflow.enrol(self, self.step)
+        self._busy = False
 
-    def step(self) -> None:
-        """Takes rows; gives the share of a cut if nothing before it can come."""
-        (input,), gate = self._context.inputs, self._gate
-        for message, batch in input:
-            rows = zip(batch["k"].tolist(), batch["v"].tolist(), strict=True) if isinstance(batch, Columns) else batch
-            self._rows += [(message.time, int(k), int(v)) for k, v in rows]
-            self._seen = max(message.time, self._seen or 0)
-        while gate.cut is not None and not input.could_see(gate.cut - 1):
-            gate.give(Share(prepare=partial(self._prepare, gate.cut), seen=self._seen))
+    async def write(self, time: int, batch: Any) -> None:
+        """Takes a batch of a complete time."""
+        if self._rows and time < self._rows[-1][0]:
+            raise WrongRows(f"sink {self._number} gets rows of {time} after those of {self._rows[-1][0]}")
+        rows = zip(batch["k"].tolist(), batch["v"].tolist(), strict=True) if isinstance(batch, Columns) else batch
+        self._rows += sorted((time, int(k), int(v)) for k, v in rows)
 
-    async def _prepare(self, cut: int) -> str:
-        """What is not committed by now. A snapshot's outcome is known before the next one's output is prepared, or rows
-        would be prepared twice."""
-        return await self._outside.prepare(self._number, sorted(row for row in self._rows if row[0] < cut))
+    async def prepare(self, time: int) -> object:
+        """What was written and is not committed. Nothing at or after the cut may have been written."""
+        late = [row for row in self._rows if row[0] >= time]
+        if late:
+            raise WrongRows(f"sink {self._number} has {late[:5]} before the cut at {time}")
+        return await self._outside.prepare(self._number, time, self._rows)
 
-    def restore(self, shares: Mapping[int, object]) -> None:
-        """What was not committed is committed by the engine."""
-
-    async def commit(self, time: int, plain: object, token: object) -> None:
-        """Shows what was prepared before a time, here or by a worker that is gone."""
+    async def commit(self, token: object) -> None:
+        """Shows it."""
         assert isinstance(token, str)
-        self._rows = [row for row in self._rows if row[0] >= time]
-        await self._outside.commit(self._number, time, token)
+        await self._outside.commit(self._number, token)
+        done = self._outside.prepared_before(token)
+        self._rows = [row for row in self._rows if row[0] >= done]
 
-
-# ------------------------------------------------------------------------------------------------------------- the rest
+    async def recover(self, tokens: Sequence[object]) -> None:
+        """Shows what may not have been shown."""
+        for token in tokens:
+            assert isinstance(token, str)
+            await self._outside.commit(self._number, token)
 
 
 class Steering:

@@ -105,7 +105,7 @@ class Case:
         """One life; whether it came to its end."""
         fresh, self._spoilt = self._spoilt, False
         recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep, fresh=fresh)
-        refused = self.disk.refused_reads
+        refused = self.disk.refused_reads + self.disk.claims_failed
         self.disk.noticed = self._watch(life.event)
         try:
             simulate(
@@ -115,19 +115,19 @@ class Case:
         except Crashed:
             self.happened["crashed"] += 1
         except SnapshotDamaged:  # the first thing that was ever written: nothing is lost
-            if self.disk.snapshots:
+            if self.disk.acknowledged:
                 raise
             self._spoilt = True
             self.happened["torn before the first snapshot"] += 1
-        except StorageError as error:
-            if self.disk.refused_reads == refused and "after turn 0" not in "".join(error.__notes__):
+        except StorageError:
+            if self.disk.refused_reads + self.disk.claims_failed == refused:
                 raise
             self.happened["could not start"] += 1
         else:
             self.happened["ended"] += 1
             return True
-        self._note()
         self.disk.crash()
+        self._note()
         self._check()
         return False
 
@@ -148,9 +148,10 @@ class Case:
             self.outside.check(number)
 
     def _note(self) -> None:
-        for what in self.disk.under_way:
+        for what in self.disk.torn:
             self.happened[f"crashed while {what} was written"] += 1
-        self.happened["after a snapshot" if self.disk.snapshots else "before a snapshot"] += 1
+        self.disk.torn.clear()
+        self.happened["after a snapshot" if self.disk.acknowledged else "before a snapshot"] += 1
 
 
 def run_case(seed: int) -> None:

@@ -54,10 +54,10 @@ class Outside:
         nodes = meaning.evaluate(program)
         self.expected = [meaning.expected(program, output, nodes) for output in program.outputs]
 
-    async def prepare(self, sink: int, rows: list[Row]) -> str:
-        """Makes rows durable; the token by which they can be shown."""
+    async def prepare(self, sink: int, time: int, rows: list[Row]) -> str:
+        """Makes rows durable, those before a time; the token by which they can be shown."""
         self._made += 1
-        token = f"<sink {sink}, token {self._made}>"
+        token = f"<sink {sink}, token {self._made}, before {time}>"
         await dawdle(self._chance)
         self.disk.noticed("preparing")
         if self._chance.random() < self.failing:
@@ -67,7 +67,12 @@ class Outside:
         self.sinks[sink].staged[token] = list(rows)
         return token
 
-    async def commit(self, sink: int, time: int, token: str) -> None:
+    @staticmethod
+    def prepared_before(token: str) -> int:
+        """The time before which everything is in a token, or in one before it."""
+        return int(token.strip(">").rpartition(" ")[2])
+
+    async def commit(self, sink: int, token: str) -> None:
         """Shows the rows of a token, if that has not been done: the output before a time."""
         await dawdle(self._chance)
         self.disk.noticed("committing")
@@ -78,7 +83,7 @@ class Outside:
             raise WrongRows(f"{token} is committed, and was never prepared")
         if not self.disk.names_durably(token.encode()):
             raise WrongRows(f"{token} is committed, and no manifest names it")
-        shown.committed[token] = time
+        shown.committed[token] = self.prepared_before(token)
         self.check(sink)
         self.disk.noticed("committed")
 
@@ -88,18 +93,18 @@ class Outside:
         """At every instant: what is visible is the output before a time, or on its way from one such time to the
         next; each row once."""
         shown, expected = self.sinks[number], self.expected[number]
-        rows, times = shown.rows, sorted(set(shown.committed.values()))
-        if not times:
-            return
-        keyed = self.program.outputs[number].kind == "keyed"
+        rows, keyed = shown.rows, self.program.outputs[number].kind == "keyed"
         if self.program.untimed:  # workers show their parts one after the other, but a key's rows are all in one
-            times = [1] if not keyed or meaning.is_prefix(rows) else [0]
-        extra = rows - before(expected, times[-1])
+            extra, missing = rows - expected, None
+            if keyed and not meaning.is_prefix(rows):
+                raise WrongRows(self._says(number, f"this is no prefix: {sorted(rows.elements())}"))
+        else:
+            extra = rows - before(expected, self.disk.latest)
+            missing = before(expected, [0, 0, *self.disk.acknowledged][-2]) - rows
         if extra:
             raise WrongRows(self._says(number, f"too early or too often: {sorted(extra.elements())[:6]}"))
-        missing = before(expected, times[-2]) - rows if len(times) > 1 else None
         if missing:
-            raise WrongRows(self._says(number, f"not shown before {times[-2]}: {sorted(missing.elements())[:6]}"))
+            raise WrongRows(self._says(number, f"not shown any more, or too late: {sorted(missing.elements())[:6]}"))
         if keyed and shown.by_key != meaning.last(rows):
             raise WrongRows(self._says(number, "an older row has replaced a newer one"))
 
@@ -123,4 +128,4 @@ class Outside:
 
     def _says(self, number: int, what: str) -> str:
         output, committed = self.program.outputs[number], self.sinks[number].committed
-        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}; {committed}"
+        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}; {committed}; snapshots {self.disk.acknowledged}"

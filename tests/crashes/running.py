@@ -41,7 +41,7 @@ class Running:
                 self._streams.append(self._add_node(scope, node, f"node {number}"))
             for number, output in enumerate(program.outputs):
                 stream = self._streams[output.ref[0]][output.ref[1]]
-                self.probes.append(doors.sink(stream, outside, number, f"sink {number}").probe())
+                self.probes.append(stream.sink(doors.Ledger(outside, number), name=f"sink {number}").probe())
 
     def _add_control(self, scope: Any, control: Control, number: int) -> Any:
         if control.own:
