@@ -19,6 +19,6 @@ Between them: `report`: results, and exceptions that can be raised again. `frami
   hosts, which keep an eye on each other. `control`: what they say to each other. `strangers`: what is said about
   connections that were turned away.
 With recovery: `lives`: when workers go back and start again; pure. `rolling`: the supervisor's part in that. `orders`:
-what it says to workers. `errand`: what the zygote is to start. `neighbours`: a worker's connections to the others of its
-host, in each life. `watching`: how processes end.
+what it says to workers. `errand`: what the zygote is to start. `neighbours`: a worker's connections to the others of
+its host, in each life. `watching`: how processes end.
 """
