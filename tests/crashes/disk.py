@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -36,6 +37,7 @@ class Disk:
         self.noticed: Callable[[str], None] = lambda event: None  # told what happens; may raise, as a crash does
         self.acknowledged: list[int] = []  # the times of snapshots that are known to be durable
         self.latest = 0  # the greatest time of a snapshot that is durable, whether anybody knows or not
+        self.tokens: dict[int, set[str]] = {}  # by number of a manifest that was durable once, the tokens that it names
         self._chance = chance
         self._under_way: list[tuple[str, bytes]] = []
 
@@ -55,8 +57,7 @@ class Disk:
         failed = self._chance.random() < self.failing
         time = _snapshot_time(blob) if "manifest" in name else None
         if not (failed and self._chance.random() < 0.7):
-            self.blobs[name] = blob
-            self.latest = self.latest if time is None else max(time, self.latest)
+            self._store(name, blob)
         if self.syncs:
             self._under_way.remove(writing)
         if failed:
@@ -103,9 +104,8 @@ class Disk:
                 self.blobs.pop(name, None)
             elif how == 1 and (name not in self.blobs or not self.syncs):
                 self.blobs[name] = blob[: self._chance.randrange(len(blob) + 1)]
-            elif how == 2:
-                self.blobs.setdefault(name, blob)
-                self.latest = max(self.latest, (_snapshot_time(blob) if "manifest" in name else None) or 0)
+            elif how == 2 and name not in self.blobs:
+                self._store(name, blob)
         self._under_way.clear()
 
     @property
@@ -113,9 +113,11 @@ class Disk:
         """What is being written: "a manifest" or "a file" for each."""
         return ["a manifest" if "manifest" in name else "a file" for name, _ in self._under_way]
 
-    def names_durably(self, marker: bytes) -> bool:
-        """Whether a token in a manifest has these bytes in it."""
-        return any(marker in token for name, blob in self.blobs.items() if "manifest" in name for token in _tokens(blob))
+    def _store(self, name: str, blob: bytes) -> None:
+        self.blobs[name] = blob
+        if "manifest" in name:
+            self.latest = max(self.latest, _snapshot_time(blob) or 0)
+            self.tokens.setdefault(int(name.rpartition("-")[2]), _tokens(blob))
 
 
 def _snapshot_time(manifest: bytes) -> int | None:
@@ -124,10 +126,8 @@ def _snapshot_time(manifest: bytes) -> int | None:
     return None if plain["number"] == plain["incarnation"] else int(plain["time"])
 
 
-def _tokens(manifest: bytes) -> list[bytes]:
-    """All that a manifest has under "tokens"; none if it is torn."""
-    try:
-        plain = json.loads(manifest.partition(b"\n")[0])
-    except ValueError:
-        return []
-    return [base64.b64decode(token) for by_worker in plain["tokens"].values() for token in by_worker.values()]
+def _tokens(manifest: bytes) -> set[str]:
+    """The tokens in a manifest: what is in angle brackets."""
+    plain = json.loads(manifest.partition(b"\n")[0])
+    encoded = [base64.b64decode(token) for by_worker in plain["tokens"].values() for token in by_worker.values()]
+    return {token.decode() for each in encoded for token in re.findall(rb"<[^>]*>", each)}

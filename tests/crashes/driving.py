@@ -89,7 +89,8 @@ class Case:
             self._live_quietly(self.plan.lives[-1])
         self.outside.check_all()
         workers = {life.workers for life in self.plan.lives}
-        if len(workers) == 1 and not self.outside.unheard:
+        steered = self.program.untimed or "by hand" in self.program.kinds  # or main may never have come to say it
+        if len(workers) == 1 and steered and not self.outside.unheard:
             self.outside.check_placement(*workers)
         if self.plan.again:
             self._live_quietly(self.plan.lives[0])

@@ -51,6 +51,7 @@ class Outside:
         self.placed: dict[int, list[Placement]] = {}  # by worker, where operators that migrate had their state at last
         self._chance = chance
         self._made = 0
+        self._shown: set[tuple[int, int]] = set()  # (sink, number of a manifest of which something is shown)
         nodes = meaning.evaluate(program)
         self.expected = [meaning.expected(program, output, nodes) for output in program.outputs]
 
@@ -81,11 +82,21 @@ class Outside:
             return
         if token not in shown.staged:
             raise WrongRows(f"{token} is committed, and was never prepared")
-        if not self.disk.names_durably(token.encode()):
+        number = min((number for number, tokens in self.disk.tokens.items() if token in tokens), default=None)
+        if number is None:
             raise WrongRows(f"{token} is committed, and no manifest names it")
+        self._require_whole(sink, number)
         shown.committed[token] = self.prepared_before(token)
         self.check(sink)
         self.disk.noticed("committed")
+
+    def _require_whole(self, sink: int, number: int) -> None:
+        """What is shown of a snapshot is shown whole before something of the next one is."""
+        committed, self._shown = self.sinks[sink].committed, {*self._shown, (sink, number)}
+        for before in {other for which, other in self._shown if which == sink and other < number}:
+            left = {t for t in self.disk.tokens[before] if t.startswith(f"<sink {sink},") and t not in committed}
+            if left:
+                raise WrongRows(self._says(sink, f"{left} of snapshot {before} is not shown, and {number} is"))
 
     # What must be true
 
@@ -95,16 +106,13 @@ class Outside:
         shown, expected = self.sinks[number], self.expected[number]
         rows, keyed = shown.rows, self.program.outputs[number].kind == "keyed"
         if self.program.untimed:  # workers show their parts one after the other, but a key's rows are all in one
-            extra, missing = rows - expected, None
+            extra = rows - expected
             if keyed and not meaning.is_prefix(rows):
                 raise WrongRows(self._says(number, f"this is no prefix: {sorted(rows.elements())}"))
         else:
             extra = rows - before(expected, self.disk.latest)
-            missing = before(expected, [0, 0, *self.disk.acknowledged][-2]) - rows
         if extra:
             raise WrongRows(self._says(number, f"too early or too often: {sorted(extra.elements())[:6]}"))
-        if missing:
-            raise WrongRows(self._says(number, f"not shown any more, or too late: {sorted(missing.elements())[:6]}"))
         if keyed and shown.by_key != meaning.last(rows):
             raise WrongRows(self._says(number, "an older row has replaced a newer one"))
 
