@@ -117,7 +117,7 @@ class Disk:
         self.blobs[name] = blob
         if "manifest" in name:
             self.latest = max(self.latest, _snapshot_time(blob) or 0)
-            self.tokens.setdefault(int(name.rpartition("-")[2]), _tokens(blob))
+            self.tokens[int(name.rpartition("-")[2])] = _tokens(blob)
 
 
 def _snapshot_time(manifest: bytes) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import trio
 
 from dataflow.build import crossings
 from dataflow.build.cuts import FrozenShards, Gate
+from dataflow.operators.committed import _Committing
 from dataflow.operators.positions import Positions
 from dataflow.recovery import vault
 from dataflow.recovery.keeper import Keeper
@@ -67,21 +69,22 @@ def manifest_before_files(patch: Patch) -> None:
     store_part = vault.store_part
 
     class Later:
-        def __init__(self, storage: Disk) -> None:
+        def __init__(self, storage: Any) -> None:
             self.title = storage.title
             self._storage = storage
+            self._chance = Random(1)
 
         async def put(self, name: str, data: bytes, *, if_absent: bool = False) -> None:
             async def put() -> None:
-                for _ in range(3):
-                    await dawdle(self._storage._chance)
-                self._storage.blobs[name] = blob
+                for _ in range(10):
+                    await dawdle(self._chance)
+                await self._storage.put(name, blob)
 
             blob = bytes(data)
             trio.lowlevel.spawn_system_task(put)
 
-    async def stored(storage: Disk, *rest: Any) -> Any:
-        return await store_part(Later(storage), *rest)  # type: ignore[arg-type]
+    async def stored(storage: Any, *rest: Any, **options: Any) -> Any:
+        return await store_part(Later(storage), *rest, **options)
 
     patch.setattr(vault, "store_part", stored)
 
@@ -120,9 +123,9 @@ def post_dated_forgotten(patch: Patch) -> None:
 
     def without(self: Any, shard: int, piece: Any) -> None:
         put(self, shard, piece)
-        bins: RowBins = getattr(self._store, "bins", self._store)
-        for time in [*bins._pending.get(shard, ())]:
-            bins._forget(shard, time)
+        held: RowBins = self._store.held
+        for time in [*held._pending.get(shard, ())]:
+            held._forget(shard, time)
 
     patch.setattr(KeptState, "put", without)
 
@@ -250,3 +253,4 @@ def tokens_not_committed_at_recovery(patch: Patch) -> None:
     async def nothing(self: Any, *rest: Any) -> None: ...
 
     patch.setattr(Restoring, "_commit", nothing)
+    patch.setattr(_Committing, "restore", lambda self, shares: None)
