@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.state.durable import DurableStore
+from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
@@ -18,6 +19,7 @@ from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
+from megaphone.router.kept_placement import KeptPlacement
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
 
 if TYPE_CHECKING:
@@ -139,18 +141,24 @@ def assemble(
     probe: list[Probe] = []
     shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
+    statistics = Statistics(bins)
+    statistics.kept = parts.reports
+    placed = KeptPlacement(lambda: routers[0].configurations, statistics, scope.worker, peers)
+    shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, bins, name, parts.keys).build(make_router, frontier=True)
+    *records, moving = _router(control, streams, bins, name, parts.keys).build(
+        make_router, frontier=True, keeps=Keeps.SHARE
+    )
     host = OperatorBuilder(scope, f"{name} S")
     for stream in records:
         host.add_input(stream, Routed())
     host.add_input(moving, RoutedState())
-    host.add_output()
+    host.add_output(initial=scope.dataflow.recovers, entry=False)
     host.add_output()
 
     def make_host(context: Context) -> Callable[[], None]:
@@ -159,14 +167,13 @@ def assemble(
         arrivals.on_taken = shared.activate_router
         return parts.host(context, shared)
 
-    out, reports = host.build(make_host, frontier=True)
-    statistics = Statistics(bins)
-    statistics.kept = parts.reports
+    shared.kept.watchers.append(lambda: shared.activate_router())
+    out, reports = host.build(make_host, frontier=True, keeps=Keeps.SHARE)
     collect(reports, statistics, name)
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
-    door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
+    door = ControlDoor(name, control, ControlPact(name, bins, peers, parts.keys, scope.dataflow.hooks))
     scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
     return Migratable(out, handle)
 
@@ -178,7 +185,8 @@ def _router(
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.peers, keys))
+    scope = streams[0].scope
+    last = builder.add_input(control, ControlPact(name, bins, scope.peers, keys, scope.dataflow.hooks))
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})
