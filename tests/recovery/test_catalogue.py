@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from dataflow.recovery.beginning import begin
+from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.catalogue import (
     Fenced,
     choose,
@@ -18,6 +18,7 @@ from dataflow.recovery.catalogue import (
     commit,
     copy_files,
     delete_savepoint,
+    ignore,
     list_dataflows,
     list_numbers,
     list_savepoints,
@@ -26,7 +27,7 @@ from dataflow.recovery.catalogue import (
     read_manifest,
     read_savepoint,
 )
-from dataflow.recovery.format import encode_manifest
+from dataflow.recovery.format import decode_manifest, encode_manifest
 from dataflow.recovery.manifest import Manifest, SavedOperator, SnapshotDamaged, SnapshotTooNew, follow
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, store_part
@@ -282,18 +283,22 @@ def test_retention_spares_what_is_being_made() -> None:
     run(check)
 
 
+async def begun(beginnings: Beginnings, older: bool = False) -> Manifest:
+    """What a life begins with."""
+    data = (await beginnings.choose(older)).resume.manifests[FLOW]
+    assert data is not None
+    return decode_manifest(data)
+
+
 def test_a_run_begins_as_its_user_says() -> None:
     async def check(storage: MemoryStorage) -> None:
-        recovery = Recovery(storage, fresh=True)
-        last = await begin(Recovery(storage), FLOW, created=1.0, workers=1)
-        last = await snapshot(storage, last, {0: 5}, 10)
-        fresh = await begin(recovery, FLOW, created=1.0, workers=1)
+        await snapshot(storage, await claim(storage, FLOW, created=1.0), {0: 5}, 10)
+        beginnings = Beginnings(Recovery(storage, fresh=True), 1, ignore)
+        fresh = await begun(beginnings)
         assert fresh.time is None
         await snapshot(storage, fresh, {0: 7}, 20)
-        again = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True)
-        assert again.time == 20  # a worker failed: what this run has saved counts
-        earlier = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True, before=4)
-        assert earlier.time is None  # snapshot 4 turned out to be damaged
+        assert (await begun(beginnings)).time == 20  # a worker failed: what this run has saved counts
+        assert (await begun(beginnings, older=True)).time is None  # that snapshot turned out to be damaged
 
     run(check)
 
@@ -307,10 +312,10 @@ def test_the_same_command_starts_from_a_savepoint_once() -> None:
             if where is not storage:
                 MemoryStorage.named("old").blobs = storage.blobs
             recovery = Recovery(where, start_from=start)
-            begun = await begin(recovery, FLOW, created=1.0, workers=1)
-            assert (begun.time, await state_of(where, begun)) == (10, {0: 5})
-            await snapshot(where, begun, {0: 8}, 15)
-            again = await begin(recovery, FLOW, created=1.0, workers=1)
+            first = await begun(Beginnings(recovery, 1, ignore))
+            assert (first.time, await state_of(where, first)) == (10, {0: 5})
+            await snapshot(where, first, {0: 8}, 15)
+            again = await begun(Beginnings(recovery, 1, ignore))
             assert (again.time, await state_of(where, again)) == (15, {0: 8})
 
     run(check)
