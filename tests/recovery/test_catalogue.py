@@ -76,7 +76,7 @@ def test_the_first_run_claims_and_starts_from_the_beginning() -> None:
         first = await claim(storage, FLOW, created=1.0, workers=2)
         assert (first.number, first.incarnation, first.time, first.files) == (1, 1, None, ())
         second = await claim(storage, FLOW, created=1.0)
-        assert (second.number, second.incarnation, second.time, second.previous) == (2, 2, None, 1)
+        assert (second.number, second.incarnation, second.time, second.previous) == (2, 2, None, None)
 
     run(check)
 
@@ -92,6 +92,21 @@ def test_a_run_goes_on_from_the_last_snapshot() -> None:
         assert await list_dataflows(storage) == [FLOW]
         fresh = await claim(storage, FLOW, created=2.0, fresh=True)
         assert (fresh.number, fresh.time, fresh.files) == (5, None, ())
+
+    run(check)
+
+
+def test_claims_name_the_snapshot_that_they_repeat() -> None:
+    """So that if it turns out to be damaged, the one before it is taken, and not another claim of the same."""
+
+    async def check(storage: MemoryStorage) -> None:
+        last = await snapshot(storage, await claim(storage, FLOW, created=1.0), {0: 5}, 10)
+        await snapshot(storage, last, {0: 6}, 20)
+        for number in (4, 5, 6):
+            again = await claim(storage, FLOW, created=2.0)
+            assert (again.number, again.previous, again.time, again.is_claim) == (number, 3, 20, True)
+        before = await claim(storage, FLOW, created=2.0, before=again.previous)
+        assert (before.previous, before.time) == (2, 10)
 
     run(check)
 
