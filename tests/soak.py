@@ -19,6 +19,7 @@ from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
+from tests.recovery import lives
 
 KINDS = {
     "protocol": protocol.run_case,
@@ -29,6 +30,7 @@ KINDS = {
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,
+    "lives": lives.play,
 }
 # Cases per round: one, but many frames.
 ROUND = {"protocol": 2, "migration": 2, "random program": 2, "frames": 500, "hostile": 20}

@@ -68,6 +68,15 @@ class SavedState:
         return dict(self._home.view_apart()), [each for _, pending in looks for each in pending]
 
 
+def pieces_apart(share: object) -> list[Words]:
+    """The packed pieces of keys that live apart from their bins, from an operator's plain share of a snapshot (see
+    `dataflow.state.kept`). ValueError if it is none."""
+    match share:
+        case [_, list(pieces)] if all(type(piece) is bytes and len(piece) % 8 == 0 for piece in pieces):
+            return [np.frombuffer(piece, np.uint64).copy() for piece in pieces]  # compiled code wants to own it
+    raise ValueError("the plain share of an operator is not what operators give")
+
+
 def view_saved(description: Mapping[str, str], pieces: Iterable[Words]) -> Iterator[BinView]:
     """What is in each bin of saved state, from the operator's description and all of its pieces, in any order."""
     saved = SavedState(description)
