@@ -28,7 +28,7 @@ from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.build.operator import Operator, Step
-from dataflow.channels.pact import Pact, Pipeline, Record
+from dataflow.channels.pact import Pact, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError, ScopeMismatch
@@ -39,6 +39,7 @@ from dataflow.run.clock import Clock
 from dataflow.run.dataflow import writing
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import TimeSummary
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
-from dataflow.channels.pact import ArrowStream, Record
+from dataflow.channels.pact import ArrowStream
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
+from dataflow.operators.partitioned import partitioned
+from dataflow.operators.partitions import Partitions
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time, TimeSummary
 from dataflow.time.timestamp import Checked, Domain, Product, TimeType, domain_of
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
@@ -81,6 +84,9 @@ class Scope:
         return inputs.unordered_input(self, name)
 
     @overload
+    def source(self, records: Partitions[D], *, ahead: int = ..., name: str = ...) -> Stream[D]: ...
+
+    @overload
     def source(
         self,
         records: Items[tuple[Time, Iterable[D]]] | Callable[[], Items[tuple[Time, Iterable[D]]]],
@@ -118,7 +124,7 @@ class Scope:
 
     def source(
         self,
-        records: source.Items | Callable[[], source.Items],
+        records: source.Items | Callable[[], source.Items] | Partitions[D],
         *,
         batch: int | None = None,
         ahead: int = 8,
@@ -130,7 +136,14 @@ class Scope:
 
         At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
         or "250ms", or a timedelta. With `timed`, items are (time, records) pairs in the order of their times.
+
+        What `dataflow.sources` makes (files, generators, your own `Partitions`) is read by all workers together, and
+        goes on where it was after a crash.
         """
+        if isinstance(records, Partitions):
+            if (batch, every, timed) != (None, None, False):
+                raise ConstructionError(f"{name}: batch, every and timed are {records!r}'s own business")
+            return partitioned(self, records, ahead=ahead, name=name)
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 
     def replay(self, *captures: Iterable[replay.Event], name: str = "replay") -> Stream[Record]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
 from dataflow.build.cuts import Keeps
-from dataflow.channels.pact import Key, Pact, Record
+from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
-from dataflow.operators import grouping, loops, probe, replay, rows, sink, timing
+from dataflow.operators import committed, grouping, loops, probe, replay, rows, sink, sinks, timing
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time, TimeSummary
+from dataflow.values import Key, Record
 
 if TYPE_CHECKING:
     from dataflow.build.builder import Context
@@ -235,16 +236,23 @@ class Stream(Generic[D]):
         return probe.probe(self)
 
     @overload
+    def sink(self, write: sinks.Sink, name: str = ...) -> Stream[Never]: ...
+
+    @overload
     def sink(self: Stream[Columns], write: Callable[[Time, Columns], object], name: str = ...) -> Stream[Never]: ...
 
     @overload
     def sink(self, write: Callable[[Time, list[D]], object], name: str = ...) -> Stream[Never]: ...
 
-    def sink(self, write: sink.Write, name: str = "sink") -> Stream[Never]:
+    def sink(self, write: sink.Write | sinks.Sink, name: str = "sink") -> Stream[Never]:
         """Calls `write(time, batch)` for each batch (records or `Columns`), awaiting it if it is asynchronous.
 
-        The stream that is returned carries no records; its frontier says what has been written.
+        What `dataflow.sinks` makes (tables of a database, files, your own `Sink`) is written in the order of times and
+        committed with each snapshot, and at the end. The stream that is returned carries no records; its frontier says
+        what has been written.
         """
+        if isinstance(write, sinks.Sink):
+            return committed.committed(self, write, name)
         return sink.sink(self, write, name)
 
     def capture(self, into: Callable[[replay.Event], object], name: str = "capture") -> Stream[D]:

@@ -12,7 +12,6 @@ from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Value
 from dataflow.columns.grouping import Aggregate, Aggregates, match
 from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.windows import END, Windows
@@ -21,6 +20,7 @@ from dataflow.errors import ConstructionError
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
+from dataflow.values import Value
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
@@ -136,12 +136,7 @@ class ColumnOperators:
         """
         windows = Windows(name, time, size, slide, unit_of(self._stream.scope.domain))
         plan = Aggregates((END, *_names(by)), aggregates)
-
-        def panes(batch: Columns) -> Columns:
-            return plan.partial(batch.with_columns({END: windows.ends(batch)}))
-
-        partial = self._batches(f"{name} (local)", len, panes)
-        return in_windows(partial, name, plan, windows)
+        return in_windows(self._stream, name, plan, windows)
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class ExchangeColumns(Pact):
 
         if not self._by:
             return np.zeros(len(columns), np.uint64)
-        first, *others = (key_words(columns.column(name)) for name in self._by)
+        first, *others = (route_words(columns.column(name)) for name in self._by)
         for other in others:
             mixed = np.empty(len(first), np.uint64)
             mix_all(first, mixed)
@@ -84,9 +84,18 @@ class ExchangeBinsOfColumns(Pact):
 
 
 def key_words(column: Column) -> Words:
-    """A word for each value, equal for equal ones in every process: integers are their own, others are hashed.
+    """The words as which a table knows keys: integers and booleans themselves, and dates as counts of nanoseconds.
 
-    Of dates and time spans it is the number of nanoseconds, whatever their unit.
+    TypeError for anything else: strings would have to be hashed, and two of them may have the same hash.
+    """
+    from dataflow.columns.hashing import as_words
+
+    return as_words(column, "key")
+
+
+def route_words(column: Column) -> Words:
+    """A word for each value, equal for equal ones in every process, to choose a worker by. Other values may have the
+    same word: integers are their own, strings and floats are hashed, and dates are nanoseconds modulo 2^64.
     """
     from dataflow.columns.hashing import words_of
 

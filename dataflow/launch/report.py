@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from dataflow.comm import codec
 from dataflow.comm.codec import require_list, require_mapping, require_text
-from dataflow.comm.text import show
 from dataflow.errors import Terminated, WorkerFailed
 from dataflow.launch.verdict import Event, Failed, Idle, Lost, Returned
+from dataflow.text import show
 
 
 class RemoteTraceback(Exception):

@@ -14,11 +14,11 @@ from dataflow.build.crossings import SentAhead
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
 from dataflow.build.stream import Stream
-from dataflow.channels.pact import Record
 from dataflow.channels.ports import OutputPort
 from dataflow.errors import ConstructionError, InputClosed, TimeError
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -11,12 +11,13 @@ from dataflow.build.capability import Capability
 from dataflow.build.crossings import SentAhead
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
-from dataflow.channels.pact import ArrowStream, Batch, Record
+from dataflow.channels.pact import ArrowStream, Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, ConstructionError, InputClosed, TimeError
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -64,6 +65,7 @@ class _Entry:
 
     def _start(self, context: Context) -> Step:
         self._output: OutputPort = context.outputs[0]
+        self._dataflow.fed.append(self._output)
         self._capability: Capability = context.capability()
         return lambda: None
 

@@ -16,12 +16,13 @@ from dataflow.build.capability import Capability
 from dataflow.build.crossings import SentAhead
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch, Record
+from dataflow.channels.pact import Batch
 from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
 from dataflow.progress.paths import leave as leave_path
 from dataflow.time.order import Time, TimeSummary
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

@@ -12,11 +12,12 @@ from dataflow.build.builder import Context, OperatorBuilder, require_callable, u
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
 from dataflow.channels.blame import name_last, name_time
-from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact, Record
+from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

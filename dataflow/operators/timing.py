@@ -13,11 +13,12 @@ from dataflow.build.crossings import Waiting
 from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch, Record
+from dataflow.channels.pact import Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Domain
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from dataflow.build.cuts import FOREVER
 from dataflow.errors import DataflowError
 from dataflow.operators.following import Follower
-from dataflow.recovery.parts import Cut, Outcome
+from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
@@ -20,7 +21,13 @@ class Announcer:
     """Announces cuts at the time at which the cut stream is. Tells of those that were given up."""
 
     def __init__(
-        self, cuts: Follower[Cut], clock: Clock, every: float, give_up_after: float, where: str, resume_at: Time
+        self,
+        cuts: Follower[AnnouncedCut],
+        clock: Clock,
+        every: float,
+        give_up_after: float,
+        where: str,
+        resume_at: Time,
     ) -> None:
         self._cuts = cuts
         self._clock = clock
@@ -29,12 +36,12 @@ class Announcer:
         self._where = where
         self._last: Time = resume_at  # the last cut, or where the run began
         self._under_way = False
-        self._last_good = 0.0
+        self._last_good = clock.now()
         self._news = Signal()
 
     async def run(self) -> None:
         """Announces a cut each interval, as long as one can be announced."""
-        self._last_good = due = self._clock.now()
+        due = self._clock.now()
         while not self._cuts.closed:
             due = max(due + self._every, self._clock.now())
             await self._clock.sleep_until(due)
@@ -52,25 +59,24 @@ class Announcer:
         """Something has changed: perhaps a cut can be announced now."""
         self._news.set()
 
-    def concluded(self, outcome: Outcome) -> None:
+    def concluded(self, outcome: SnapshotOutcome) -> None:
         """A snapshot is durable, or was given up."""
-        if not self._under_way:  # on a worker that announces nothing
-            return
         self._under_way = False
         if outcome.number is not None:
             self._last_good = self._clock.now()
         else:
             print(
-                f"dataflow: the snapshot at time {outcome.cut} was given up ({outcome.why}); the stream goes on, and "
-                f"the next snapshot is tried in {self._every:g} s",
+                f"dataflow: the snapshot at {_named(outcome.cut)} was given up ({outcome.why}); the stream goes on, "
+                f"and the next is tried in {self._every:g} s",
                 file=sys.stderr,
             )
+            self._require_recent()
         self._news.set()
 
     def _announce(self) -> None:
         self._last = self._cuts.time
         self._under_way = True
-        self._cuts.send([Cut(self._last)])
+        self._cuts.send([AnnouncedCut(self._last)])
 
     def _require_recent(self) -> None:
         age = self._clock.now() - self._last_good
@@ -79,3 +85,7 @@ class Announcer:
                 f"no snapshot could be stored in {self._where} for {age:.0f} seconds: nothing of that time could be "
                 "recovered. Mend the storage, or allow more (give_up_after)"
             )
+
+
+def _named(cut: Time) -> str:
+    return "the end" if cut == FOREVER else f"time {cut}"

@@ -25,7 +25,7 @@ from dataflow.recovery.committing import add_commit, add_manifest
 from dataflow.recovery.gates import Gates
 from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
-from dataflow.recovery.parts import Cut, Outcome, Part
+from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
 from dataflow.recovery.storage import StorageError
 from dataflow.recovery.vault import Vault
@@ -82,9 +82,10 @@ class Keeper:
 
     def gave(self, gate: Gate, share: Share) -> None:
         """A participant has given its share."""
-        cut = self._gates.give(gate)
-        self._shares.setdefault(cut, {})[gate.participant.name] = share
-        self._write_if_complete(cut)
+        assert gate.cut is not None
+        self._shares.setdefault(gate.cut, {})[gate.participant.name] = share
+        self._write_if_complete(gate.cut)
+        self._gates.give(gate)  # last: the participant may go on at once
 
     # Construction
 
@@ -92,11 +93,11 @@ class Keeper:
         """Adds its operators to the graph, when the program has added all of its own."""
         self._refuse_unknown()
         scope = self._scope
-        self._cuts: Follower[Cut] = Follower(scope, "cuts")
+        self._cuts: Follower[AnnouncedCut] = Follower(scope, "cuts")
         builder = OperatorBuilder(scope, "snapshot")
         builder.add_input(self._cuts.stream, Broadcast())
         builder.add_output({}, initial=True, entry=False)
-        parts: Stream[Part]
+        parts: Stream[SnapshotPart]
         (parts,) = builder.build(self._start, keeps=Keeps.NOTHING)
         add_commit(add_manifest(parts, self._commit), self._conclude)
 
@@ -123,9 +124,10 @@ class Keeper:
 
     def _start(self, context: Context) -> Step:
         self._context = context
-        self._input: InputPort[Cut] = context.inputs[0]
-        self._output: OutputPort[Part] = context.outputs[0]
-        self._hold: Capability | None = context.capability()
+        self._input: InputPort[AnnouncedCut] = context.inputs[0]
+        self._output: OutputPort[SnapshotPart] = context.outputs[0]
+        self._hold: Capability | None = context.capability()  # until the final cut is concluded
+        self._ended = False  # whether no cut can be announced any more
         port = self._input
         self._scope.dataflow.watch(Target(port.operator.number, port.number), self._advance)
         return self._step
@@ -147,14 +149,21 @@ class Keeper:
         self._announcer.poke()
         if frontier:
             self._gates.advance(min(frontier))
-        elif self._hold is not None:  # no cut will be announced: the final one follows
-            self._heard[FOREVER], self._hold = self._hold, None
+        elif not self._ended:  # no cut will be announced: the final one follows
+            self._ended = True
+            self._try_final()
             self._gates.advance(None)
             self._write_if_complete(FOREVER)
 
+    def _try_final(self) -> None:
+        assert self._hold is not None
+        self._heard[FOREVER] = self._hold.clone()
+        self._hold.downgrade(self._hold.time + 1)  # for another try
+
     def _write_if_complete(self, cut: Time) -> None:
         shares = self._shares.get(cut, {})
-        if cut in self._heard and len(shares) == len(self.participants) and self._gates.resumed:
+        complete = len(shares) == len(self.participants) and self._gates.resumed
+        if complete and cut in self._heard and not self._context.dropped:
             self._shares.pop(cut, None)
             capability = self._heard.pop(cut)
             self._context.spawn(lambda: self._write(cut, shares, capability))
@@ -169,12 +178,12 @@ class Keeper:
                 if share.prepare is not None:
                     written[name] = (share, await share.prepare())
         except (StorageError, OSError) as error:  # the stream goes on: the snapshot is given up, and that is told
-            part = Part(worker, cut, failure=f"worker {worker}: {error}")
+            part = SnapshotPart(worker, cut, failure=f"worker {worker}: {error}")
         else:
             plain = {name: codec.encode(share.plain) for name, share in shares.items()}
             tokens = {name: codec.encode(token) for name, (share, token) in written.items() if share.prepare}
             seen = max((share.seen for share in shares.values() if share.seen is not None), default=None)
-            part = Part(worker, cut, files, plain, tokens, seen)
+            part = SnapshotPart(worker, cut, files, plain, tokens, seen)
         if not self._context.dropped:
             self._output.give(capability, [part])
             capability.drop()
@@ -189,19 +198,16 @@ class Keeper:
                 await trio.lowlevel.checkpoint()
         return await writer.finish()
 
-    async def _commit(self, parts: list[Part]) -> Outcome:
+    async def _commit(self, parts: list[SnapshotPart]) -> SnapshotOutcome:
         """Makes the manifest, on worker 0."""
         operators = {
             name: SavedOperator(dict(gate.participant.describe()), gate.participant.shards)
             for name, gate in self.participants.items()
             if isinstance(gate.participant, ShardedParticipant)
         }
-        outcome = await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
-        if outcome.number is not None:
-            await self.vault.collect()
-        return outcome
+        return await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
 
-    async def _conclude(self, outcome: Outcome) -> None:
+    async def _conclude(self, outcome: SnapshotOutcome) -> None:
         """The snapshot is durable, or will never be."""
         self.vault.learn(outcome)
         for name, (share, token) in self._written.pop(outcome.cut).items():
@@ -212,7 +218,26 @@ class Keeper:
             elif share.frozen is not None:
                 share.frozen.cancel()
                 participant.mark([*share.frozen.shards, *share.frozen.empty])
-        self._announcer.concluded(outcome)
+        if self._context.worker == 0:
+            self._announcer.concluded(outcome)
+        if outcome.cut == FOREVER:
+            await self._conclude_final(outcome)
+        else:
+            self._gates.conclude(outcome.cut)
+
+    async def _conclude_final(self, outcome: SnapshotOutcome) -> None:
+        """The end of the run; or, if its last snapshot was abandoned, another try: what has not been committed would be
+        lost."""
+        assert self._hold is not None
+        if outcome.number is not None:
+            self._hold.drop()
+            self._hold = None
+            self._gates.conclude(FOREVER)
+            return
+        await self._context.clock.sleep_until(self._context.clock.now() + min(1.0, self.vault.policy.every))
+        self._try_final()
+        self._gates.repeat(FOREVER)
+        self._write_if_complete(FOREVER)
 
     # Life
 

@@ -28,7 +28,9 @@ class SavedByMain(Participant):
 
     def save(self, value: object) -> None:
         """From where the inputs are now, main can go on with this value."""
-        now = min((min(port.held) for port in self._dataflow.entries if port.held), default=None)
+        dataflow = self._dataflow
+        ports = dataflow.fed or dataflow.entries  # of sources main knows nothing
+        now = min((min(port.held) for port in ports if port.held), default=None)
         if now is None:
             return  # its inputs have ended: there is nothing to go on with
         encoded = codec.encode(value)  # at once: main may change the value

@@ -49,7 +49,7 @@ class ObjectStorage(Threaded):
                 obstore.put(self._store, name, data, use_multipart=len(data) > _WHOLE)
 
         try:
-            await self._in_thread("put", put)
+            await self._in_thread("put", put, AlreadyExistsError)
         except AlreadyExistsError:
             raise AlreadyThere(f"{name} is in {self.title} already") from None
 
@@ -60,7 +60,9 @@ class ObjectStorage(Threaded):
 
         check_name(name)
         try:
-            return await self._in_thread("get", lambda: obstore.get(self._store, name).bytes().to_bytes())
+            return await self._in_thread(
+                "get", lambda: obstore.get(self._store, name).bytes().to_bytes(), NotFoundError, FileNotFoundError
+            )
         except (NotFoundError, FileNotFoundError):
             raise NotThere(f"there is no {name} in {self.title}") from None
 
@@ -73,7 +75,8 @@ class ObjectStorage(Threaded):
         def names() -> list[str]:
             return [blob["path"] for some in obstore.list(self._store, top or None) for blob in some]
 
-        return sorted(name for name in await self._in_thread("list", names) if name.startswith(prefix))
+        found = await self._in_thread("list", names)  # a folder that is not there has no names
+        return sorted(name for name in found if name.startswith(prefix))
 
     async def delete(self, name: str) -> None:
         """Deletes a blob, if there is one."""
@@ -82,22 +85,22 @@ class ObjectStorage(Threaded):
 
         check_name(name)
         try:
-            await self._in_thread("delete", lambda: obstore.delete(self._store, name))
+            await self._in_thread("delete", lambda: obstore.delete(self._store, name), NotFoundError, FileNotFoundError)
         except (NotFoundError, FileNotFoundError):
             return
 
-    async def _in_thread(self, what: str, call: Callable[[], T]) -> T:
-        from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+    async def _in_thread(self, what: str, call: Callable[[], T], *expected: type[Exception]) -> T:
+        from obstore.exceptions import BaseError
 
         try:
             return await trio.to_thread.run_sync(call)
-        except (AlreadyExistsError, NotFoundError, FileNotFoundError):
+        except expected:
             raise
         except (BaseError, OSError, ValueError) as error:
             raise StorageError(f"{self.title} cannot {what}: {_explain(error)}") from None
 
 
-def open_object_store(address: str) -> ObjectStorage:
+def open_object_store(address: str, retries: int = 5) -> ObjectStorage:
     """The storage at an address such as `s3://bucket/prefix`."""
     scheme, _, rest = address.partition("://")
     place, _, query = rest.partition("?")
@@ -124,7 +127,7 @@ def open_object_store(address: str) -> ObjectStorage:
         store = from_url(
             address,
             client_options={"allow_http": insecure, "connect_timeout": "5s", "timeout": "120s"},
-            retry_config={"max_retries": 5, "retry_timeout": timedelta(minutes=1)},
+            retry_config={"max_retries": retries, "retry_timeout": timedelta(minutes=1)},
         )
     except (BaseError, ValueError) as error:
         raise StorageError(f"{title} cannot be opened: {_explain(error)}") from None
@@ -146,6 +149,8 @@ def _explain(error: Exception) -> str:
         status is not None and status[1] in ("401", "403")
     ):
         why = "it refuses the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION)"
+    elif isinstance(error, exceptions.NotFoundError | FileNotFoundError) or (status is not None and status[1] == "404"):
+        why = "there is no such bucket"
     elif isinstance(error, exceptions.NotSupportedError):
         why = "it does not support what snapshots need (put if absent)"
     elif "error sending request" in text or "connect" in text:

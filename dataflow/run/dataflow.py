@@ -23,22 +23,23 @@ from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
-from dataflow.comm.text import plain
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 from dataflow.progress.validity import Validity
+from dataflow.text import plain
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.cuts import Gate, Participant
-    from dataflow.channels.pact import Record
+    from dataflow.build.scope import Scope
     from dataflow.operators.following import ControlStream, Following
     from dataflow.operators.probe import Probe
     from dataflow.recovery.keeper import Keeper
     from dataflow.run.pump import Pump
+    from dataflow.values import Record
 
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""
@@ -60,6 +61,7 @@ class Dataflow:
         self.hooks = HookRegistry()  # through which others reach its state
         self.outbox = Outbox(pump.index)
         self.entries: list[OutputPort] = []  # on which records enter: inputs and sources
+        self.fed: list[OutputPort] = []  # those that main feeds
         self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
         self.followers: list[Following] = []  # streams whose time follows that of the entries
         self.keeper: Keeper | None = None  # of snapshots, with recovery
@@ -109,11 +111,18 @@ class Dataflow:
         for operator in self.operators:
             if operator.watches_frontier:
                 operator.activate()  # its first frontier is news
-        for follower in self.followers:
-            follower.begin()
         if self.keeper is not None:
             self.keeper.begin()
+        for follower in self.followers:  # after what was sent before a crash has been sent again
+            follower.begin()
         self.started.set()
+
+    def recover(self, scope: Scope) -> None:
+        """Has snapshots taken of what will be built in a scope, and goes on from one, if the run has recovery."""
+        if self.pump.recovery is not None:
+            from dataflow.recovery.keeper import make_keeper  # which builds operators
+
+            make_keeper(scope, self.pump.recovery)
 
     def enrol(self, participant: Participant, activate: Callable[[], None]) -> Gate | None:
         """Has somebody take part in snapshots; None if there are none. `activate` is called when its gate has moved."""

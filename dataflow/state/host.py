@@ -15,6 +15,7 @@ from sortedcontainers import SortedDict
 from dataflow.build.builder import Context
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.errors import TimeError
 from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
@@ -122,8 +123,17 @@ class Host(Generic[B]):
                 if self._observer is not None:
                     self._observer.saw(message)
                 if message.time not in self._waiting:
+                    self._require_possible(message.time)
                     self._waiting[message.time] = (message.retain(), [[] for _ in self._inputs])
                 self._waiting[message.time][1][number].append(self._store.accept(batch))
+
+    def _require_possible(self, time: Time) -> None:
+        last = self._store.last_time
+        if last is not None and time > last:
+            raise TimeError(
+                f"{self._store.name} got records at {time}, and state in columns has times up to {last}: count in a "
+                "larger unit (such as `worker.dataflow(time='ms')`), or keep state in rows"
+            )
 
     def _is_complete(self, time: Time) -> bool:
         return not any(port.could_see(time) for port in self._watched)
@@ -158,7 +168,7 @@ class Host(Generic[B]):
         if self._gate is not None:
             following.append(self._gate.limit)
         began = self._begin(())
-        fired = self._store.fire(min(following, default=_NEVER) - 1)
+        fired = self._store.fire(min([*following, _NEVER]) - 1)
         for time, results in fired:
             for out in results:
                 self._output.give(self._hold, out, at=time)

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from dataflow.recovery.beginning import begin
 from dataflow.recovery.catalogue import (
     Fenced,
     choose,
@@ -29,6 +30,7 @@ from dataflow.recovery.format import encode_manifest
 from dataflow.recovery.manifest import Manifest, SavedOperator, SnapshotDamaged, SnapshotTooNew, follow
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, store_part
+from dataflow.recovery.policy import Recovery
 from dataflow.recovery.retention import Retention
 from dataflow.recovery.storage import AlreadyThere, NotThere, Storage, StorageError
 from tests.recovery.test_manifest import sealed
@@ -276,5 +278,39 @@ def test_retention_spares_what_is_being_made() -> None:
         left_over = await store_part(storage, FLOW, part, last.number, 0, buffers)
         assert await Retention(storage, FLOW, 1).collect(last) == 2  # the claim, and what was left over
         assert f"{FLOW}/{made.name}" in storage.blobs and f"{FLOW}/{left_over.name}" not in storage.blobs
+
+    run(check)
+
+
+def test_a_run_begins_as_its_user_says() -> None:
+    async def check(storage: MemoryStorage) -> None:
+        recovery = Recovery(storage, fresh=True)
+        last = await begin(Recovery(storage), FLOW, created=1.0, workers=1)
+        last = await snapshot(storage, last, {0: 5}, 10)
+        fresh = await begin(recovery, FLOW, created=1.0, workers=1)
+        assert fresh.time is None
+        await snapshot(storage, fresh, {0: 7}, 20)
+        again = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True)
+        assert again.time == 20  # a worker failed: what this run has saved counts
+        earlier = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True, before=4)
+        assert earlier.time is None  # snapshot 4 turned out to be damaged
+
+    run(check)
+
+
+def test_the_same_command_starts_from_a_savepoint_once() -> None:
+    async def check(storage: MemoryStorage) -> None:
+        last = await snapshot(storage, await claim(storage, FLOW, created=1.0), {0: 5}, 10)
+        await name_savepoint(storage, last, "s")
+        await snapshot(storage, last, {0: 6}, 20)
+        for where, start in ((storage, "s"), (MemoryStorage(), "memory://old#s")):
+            if where is not storage:
+                MemoryStorage.named("old").blobs = storage.blobs
+            recovery = Recovery(where, start_from=start)
+            begun = await begin(recovery, FLOW, created=1.0, workers=1)
+            assert (begun.time, await state_of(where, begun)) == (10, {0: 5})
+            await snapshot(where, begun, {0: 8}, 15)
+            again = await begin(recovery, FLOW, created=1.0, workers=1)
+            assert (again.time, await state_of(where, again)) == (15, {0: 8})
 
     run(check)
