@@ -30,7 +30,7 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
-dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
