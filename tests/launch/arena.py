@@ -213,7 +213,7 @@ def _printing_to(pid: int) -> str:
 
 def _segments() -> set[str]:
     """Named segments of shared memory. (Folders there are those of other tests, which may run at the same time.)"""
-    return {name for name in _listing("/dev/shm") if not os.path.isdir(f"/dev/shm/{name}")}
+    return {name for name in _listing("/dev/shm") if os.path.isfile(f"/dev/shm/{name}")}
 
 
 def _listing(folder: str | Path) -> set[str]:
