@@ -7,4 +7,5 @@
 - `partitions`: the interface of sources with positions; `partitioned`: the operators behind it; `positions`: where they
   stood at each time.
 - `sinks`: the interface of sinks that write each record once; `committed`: the operator behind it.
+- `following`: streams that the run itself advances: `scope.control()`, and the stream of cuts.
 """

@@ -7,7 +7,7 @@ import sys
 from dataflow.build.cuts import FOREVER
 from dataflow.errors import DataflowError
 from dataflow.operators.following import Follower
-from dataflow.recovery.parts import Cut, Outcome
+from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
@@ -21,7 +21,13 @@ class Announcer:
     """Announces cuts at the time at which the cut stream is. Tells of those that were given up."""
 
     def __init__(
-        self, cuts: Follower[Cut], clock: Clock, every: float, give_up_after: float, where: str, resume_at: Time
+        self,
+        cuts: Follower[AnnouncedCut],
+        clock: Clock,
+        every: float,
+        give_up_after: float,
+        where: str,
+        resume_at: Time,
     ) -> None:
         self._cuts = cuts
         self._clock = clock
@@ -53,7 +59,7 @@ class Announcer:
         """Something has changed: perhaps a cut can be announced now."""
         self._news.set()
 
-    def concluded(self, outcome: Outcome) -> None:
+    def concluded(self, outcome: SnapshotOutcome) -> None:
         """A snapshot is durable, or was given up."""
         self._under_way = False
         if outcome.number is not None:
@@ -70,7 +76,7 @@ class Announcer:
     def _announce(self) -> None:
         self._last = self._cuts.time
         self._under_way = True
-        self._cuts.send([Cut(self._last)])
+        self._cuts.send([AnnouncedCut(self._last)])
 
     def _require_recent(self) -> None:
         age = self._clock.now() - self._last_good

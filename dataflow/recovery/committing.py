@@ -11,17 +11,17 @@ from dataflow.build.capability import Capability
 from dataflow.build.cuts import Keeps
 from dataflow.channels.pact import Broadcast, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.recovery.parts import Outcome, Part
+from dataflow.recovery.parts import SnapshotOutcome, SnapshotPart
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
-Conclude = Callable[[list[Part]], Awaitable[Outcome]]
+Conclude = Callable[[list[SnapshotPart]], Awaitable[SnapshotOutcome]]
 
 
-def add_manifest(parts: Stream[Part], conclude: Conclude) -> Stream[Outcome]:
+def add_manifest(parts: Stream[SnapshotPart], conclude: Conclude) -> Stream[SnapshotOutcome]:
     """Calls `conclude` on worker 0 with all workers' parts of a cut, in the order of cuts. What became of each snapshot
     comes out."""
     return unary(
@@ -40,13 +40,13 @@ class _Manifests:
     def __init__(self, context: Context, conclude: Conclude) -> None:
         self._context = context
         self._conclude = conclude
-        self._parts: dict[Time, list[Part]] = {}
+        self._parts: dict[Time, list[SnapshotPart]] = {}
         self._due = context.notificator()
-        self._queue: deque[tuple[Capability, list[Part]]] = deque()
+        self._queue: deque[tuple[Capability, list[SnapshotPart]]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
 
-    def step(self, input: InputPort[Part], output: OutputPort[Outcome]) -> None:
+    def step(self, input: InputPort[SnapshotPart], output: OutputPort[SnapshotOutcome]) -> None:
         """A cut's parts are all there when none can come any more at its time."""
         for message, parts in input:
             self._due.notify_at(message.retain())
@@ -65,7 +65,7 @@ class _Manifests:
                 capability.drop()
 
 
-def add_commit(outcomes: Stream[Outcome], conclude: Callable[[Outcome], Awaitable[None]]) -> None:
+def add_commit(outcomes: Stream[SnapshotOutcome], conclude: Callable[[SnapshotOutcome], Awaitable[None]]) -> None:
     """Calls `conclude` with each outcome on every worker, in order. The dataflow is complete only when that is done."""
     unary(
         outcomes,
@@ -79,14 +79,14 @@ def add_commit(outcomes: Stream[Outcome], conclude: Callable[[Outcome], Awaitabl
 class _Commits:
     """A queue between the operator, which must not wait, and a task, which may."""
 
-    def __init__(self, context: Context, conclude: Callable[[Outcome], Awaitable[None]]) -> None:
+    def __init__(self, context: Context, conclude: Callable[[SnapshotOutcome], Awaitable[None]]) -> None:
         self._context = context
         self._conclude = conclude
-        self._queue: deque[tuple[Capability, Outcome]] = deque()
+        self._queue: deque[tuple[Capability, SnapshotOutcome]] = deque()
         self._signal = Signal()
         context.spawn(self._run)
 
-    def step(self, input: InputPort[Outcome], output: OutputPort[Never]) -> None:
+    def step(self, input: InputPort[SnapshotOutcome], output: OutputPort[Never]) -> None:
         """Queues what has arrived, with the capability that keeps the dataflow alive."""
         for message, outcomes in input:
             for outcome in outcomes:

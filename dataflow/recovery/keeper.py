@@ -25,7 +25,7 @@ from dataflow.recovery.committing import add_commit, add_manifest
 from dataflow.recovery.gates import Gates
 from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
-from dataflow.recovery.parts import Cut, Outcome, Part
+from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
 from dataflow.recovery.storage import StorageError
 from dataflow.recovery.vault import Vault
@@ -93,11 +93,11 @@ class Keeper:
         """Adds its operators to the graph, when the program has added all of its own."""
         self._refuse_unknown()
         scope = self._scope
-        self._cuts: Follower[Cut] = Follower(scope, "cuts")
+        self._cuts: Follower[AnnouncedCut] = Follower(scope, "cuts")
         builder = OperatorBuilder(scope, "snapshot")
         builder.add_input(self._cuts.stream, Broadcast())
         builder.add_output({}, initial=True, entry=False)
-        parts: Stream[Part]
+        parts: Stream[SnapshotPart]
         (parts,) = builder.build(self._start, keeps=Keeps.NOTHING)
         add_commit(add_manifest(parts, self._commit), self._conclude)
 
@@ -124,8 +124,8 @@ class Keeper:
 
     def _start(self, context: Context) -> Step:
         self._context = context
-        self._input: InputPort[Cut] = context.inputs[0]
-        self._output: OutputPort[Part] = context.outputs[0]
+        self._input: InputPort[AnnouncedCut] = context.inputs[0]
+        self._output: OutputPort[SnapshotPart] = context.outputs[0]
         self._hold: Capability | None = context.capability()  # until the final cut is concluded
         self._ended = False  # whether no cut can be announced any more
         port = self._input
@@ -178,12 +178,12 @@ class Keeper:
                 if share.prepare is not None:
                     written[name] = (share, await share.prepare())
         except (StorageError, OSError) as error:  # the stream goes on: the snapshot is given up, and that is told
-            part = Part(worker, cut, failure=f"worker {worker}: {error}")
+            part = SnapshotPart(worker, cut, failure=f"worker {worker}: {error}")
         else:
             plain = {name: codec.encode(share.plain) for name, share in shares.items()}
             tokens = {name: codec.encode(token) for name, (share, token) in written.items() if share.prepare}
             seen = max((share.seen for share in shares.values() if share.seen is not None), default=None)
-            part = Part(worker, cut, files, plain, tokens, seen)
+            part = SnapshotPart(worker, cut, files, plain, tokens, seen)
         if not self._context.dropped:
             self._output.give(capability, [part])
             capability.drop()
@@ -198,7 +198,7 @@ class Keeper:
                 await trio.lowlevel.checkpoint()
         return await writer.finish()
 
-    async def _commit(self, parts: list[Part]) -> Outcome:
+    async def _commit(self, parts: list[SnapshotPart]) -> SnapshotOutcome:
         """Makes the manifest, on worker 0."""
         operators = {
             name: SavedOperator(dict(gate.participant.describe()), gate.participant.shards)
@@ -207,7 +207,7 @@ class Keeper:
         }
         return await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
 
-    async def _conclude(self, outcome: Outcome) -> None:
+    async def _conclude(self, outcome: SnapshotOutcome) -> None:
         """The snapshot is durable, or will never be."""
         self.vault.learn(outcome)
         for name, (share, token) in self._written.pop(outcome.cut).items():
@@ -225,7 +225,7 @@ class Keeper:
         else:
             self._gates.conclude(outcome.cut)
 
-    async def _conclude_final(self, outcome: Outcome) -> None:
+    async def _conclude_final(self, outcome: SnapshotOutcome) -> None:
         """The end of the run; or, if its last snapshot was abandoned, another try: what has not been committed would be
         lost."""
         assert self._hold is not None

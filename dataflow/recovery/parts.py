@@ -9,7 +9,7 @@ from dataflow.time.order import Time
 
 
 @dataclass(frozen=True)
-class Cut:
+class AnnouncedCut:
     """A snapshot is to be taken at a time. `name`: it is a savepoint."""
 
     time: Time
@@ -17,7 +17,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Part:
+class SnapshotPart:
     """What one worker has of a snapshot. `failure`: why it has not."""
 
     worker: int
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SnapshotOutcome:
     """What became of a snapshot: `number` is its manifest's, or None if it was abandoned, and `why`."""
 
     cut: Time

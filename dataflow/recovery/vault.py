@@ -11,16 +11,14 @@ from dataflow.build.cuts import FOREVER
 from dataflow.build.hooks import Words
 from dataflow.recovery.catalogue import claim, commit
 from dataflow.recovery.format import decode_manifest
-from dataflow.recovery.main_values import NAME, saved_values
 from dataflow.recovery.manifest import Manifest, SavedFile, SavedOperator, follow, stale_shards
 from dataflow.recovery.opening import open_storage
 from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, store_part
-from dataflow.recovery.parts import Outcome, Part
+from dataflow.recovery.parts import SnapshotOutcome, SnapshotPart
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.resume import Resume
 from dataflow.recovery.retention import Retention
 from dataflow.recovery.storage import Storage, StorageError
-from dataflow.run.resumption import Resumption
 from dataflow.time.order import Time
 
 
@@ -67,7 +65,7 @@ class Vault:
         """Writes the part files of the next snapshot."""
         return VaultWriter(self.storage, self.dataflow, self._number + 1, self.worker, self._buffers)
 
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: SnapshotOutcome) -> None:
         """Takes note of a manifest that worker 0 has made."""
         if outcome.number is not None:
             self._number = outcome.number
@@ -78,14 +76,16 @@ class Vault:
             self._last = await claim(self.storage, self.dataflow, created=time.time(), workers=self._workers)
             self._number = self._last.number
 
-    async def conclude(self, parts: list[Part], operators: Mapping[str, SavedOperator], graph: str) -> Outcome:
+    async def conclude(
+        self, parts: list[SnapshotPart], operators: Mapping[str, SavedOperator], graph: str
+    ) -> SnapshotOutcome:
         """Makes the manifest of a snapshot from all workers' parts, and puts it: the commit point."""
         cut = parts[0].cut
         failures = [part.failure for part in parts if part.failure]
         assert self._last is not None
         resume_at: Time = self._final_time(parts) if cut == FOREVER else cut
         if failures:
-            return Outcome(cut, resume_at, None, "; ".join(failures))
+            return SnapshotOutcome(cut, resume_at, None, "; ".join(failures))
         manifest = follow(
             self._last,
             time=resume_at,
@@ -101,10 +101,10 @@ class Vault:
         try:
             self._last = await commit(self.storage, manifest)
         except StorageError as error:
-            return Outcome(cut, resume_at, None, str(error))
+            return SnapshotOutcome(cut, resume_at, None, str(error))
         await self._collect()
         stale = {name: shards.tolist() for name, shards in stale_shards(self._last).items()}
-        return Outcome(cut, resume_at, self._last.number, stale=stale)
+        return SnapshotOutcome(cut, resume_at, self._last.number, stale=stale)
 
     async def _collect(self) -> None:
         """Deletes what no kept manifest names. What cannot be deleted now is tried again after the next snapshot."""
@@ -114,17 +114,8 @@ class Vault:
         except StorageError as error:
             print(f"dataflow: old snapshots in {self.title} could not be deleted: {error}", file=sys.stderr)
 
-    def _final_time(self, parts: Sequence[Part]) -> Time:
+    def _final_time(self, parts: Sequence[SnapshotPart]) -> Time:
         return max((part.seen + 1 for part in parts if part.seen is not None), default=self.resume_at)
-
-
-def resumption_of(resume: Resume) -> Resumption:
-    """Where main goes on; of several dataflows, where the first one does."""
-    manifests = [decode_manifest(data, name) for name, data in sorted(resume.manifests.items()) if data is not None]
-    for manifest in manifests:
-        if manifest.time is not None:
-            return Resumption(manifest.time, saved_values(manifest.share_values(NAME)))
-    return Resumption()
 
 
 class VaultWriter:

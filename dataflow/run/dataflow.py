@@ -34,6 +34,7 @@ from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.cuts import Gate, Participant
+    from dataflow.build.scope import Scope
     from dataflow.operators.following import ControlStream, Following
     from dataflow.operators.probe import Probe
     from dataflow.recovery.keeper import Keeper
@@ -115,6 +116,13 @@ class Dataflow:
         for follower in self.followers:  # after what was sent before a crash has been sent again
             follower.begin()
         self.started.set()
+
+    def recover(self, scope: Scope) -> None:
+        """Has snapshots taken of what will be built in a scope, and goes on from one, if the run has recovery."""
+        if self.pump.recovery is not None:
+            from dataflow.recovery.keeper import make_keeper  # which builds operators
+
+            make_keeper(scope, self.pump.recovery)
 
     def enrol(self, participant: Participant, activate: Callable[[], None]) -> Gate | None:
         """Has somebody take part in snapshots; None if there are none. `activate` is called when its gate has moved."""

@@ -37,7 +37,6 @@ from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
-from dataflow.run.resumption import Resumption
 from dataflow.run.signal import Signal
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
@@ -72,7 +71,7 @@ class Pump:
         self.flow = Flow(peers, limit)
         self._mailbox: deque[AnyMessage] = deque()
         self._dataflows: dict[int, Dataflow] = {}
-        self._built = 0
+        self.built = 0  # how many dataflows main has built
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
         self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
@@ -102,15 +101,12 @@ class Pump:
             raise ConstructionError(f"dataflow {self._building.name!r} is still being built: end its block first")
         if self._stepping:
             raise ConstructionError("a dataflow cannot be built from inside an operator: build it in main")
-        number = self._built
+        number = self.built
         dataflow = Dataflow(self, number, name if name is not None else f"dataflow {number}", self.debug)
         domain = domain_of(time)
         scope = Scope(dataflow, (Checked(domain) if self.debug else domain,))
         self._building = dataflow
-        if self.recovery is not None:
-            from dataflow.recovery.keeper import make_keeper  # which builds operators
-
-            make_keeper(scope, self.recovery)
+        dataflow.recover(scope)
         try:
             yield scope
             dataflow.complete_construction()
@@ -120,7 +116,7 @@ class Pump:
         finally:
             self._building = None
             scope.close()
-        self._built += 1
+        self.built += 1
         self._dataflows[number] = dataflow
         for message in self._unbuilt.release(number):
             dataflow.receive(message)
@@ -198,20 +194,6 @@ class Pump:
     def dataflows(self) -> tuple[Dataflow, ...]:
         """Those that are not complete."""
         return tuple(self._dataflows.values())
-
-    @property
-    def built(self) -> int:
-        """How many dataflows main has built."""
-        return self._built
-
-    @property
-    def resumption(self) -> Resumption:
-        """Where main goes on."""
-        if self.recovery is None:
-            return Resumption()
-        from dataflow.recovery.vault import resumption_of
-
-        return resumption_of(self.recovery)
 
     @property
     def busy(self) -> bool:
@@ -402,8 +384,8 @@ class Pump:
 
     def _check_counts(self) -> None:
         """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
-        check_finished(self.index, self._built, self.dataflows, self._finished)
-        check_unbuilt(self.index, self._built, self.unbuilt if self._main_returned else {})
+        check_finished(self.index, self.built, self.dataflows, self._finished)
+        check_unbuilt(self.index, self.built, self.unbuilt if self._main_returned else {})
 
     def finish(self) -> None:
         """Main has returned: closes its inputs and tells the others."""
@@ -411,7 +393,7 @@ class Pump:
             for close in dataflow.close_inputs:
                 close()
         self._main_returned = True
-        self.broadcast(Finished(self.index, self._built))
+        self.broadcast(Finished(self.index, self.built))
         self._check_counts()
         self.wake()
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from dataflow.run.explain import explain
+from dataflow.run.resumption import resumption_of
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
@@ -54,7 +55,7 @@ class Worker:
     def resume_at(self) -> int:
         """The time from which main feeds its inputs: 0, or, where a run goes on from a snapshot, that snapshot's. Of
         several dataflows it is the first one's; `scope.resume_at` tells each one's."""
-        return self._pump.resumption.time
+        return resumption_of(self._pump.recovery).time
 
     @property
     def saved(self) -> object:
@@ -64,7 +65,7 @@ class Worker:
     @property
     def saved_by_all(self) -> Mapping[int, object]:
         """The same, of all workers that there were then: there may have been more, or fewer."""
-        return self._pump.resumption.saved
+        return resumption_of(self._pump.recovery).saved
 
     def save(self, value: object) -> None:
         """Says what main needs to go on from where its inputs are now: `saved`, after a recovery. Save whenever you

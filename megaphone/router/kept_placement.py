@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dataflow.time.order import Time
-from megaphone.control.configuration import Configurations
+from megaphone.control.configuration import Configurations, Table
 from megaphone.load.statistics import Statistics
 
 
@@ -23,6 +23,7 @@ class KeptPlacement:
         self._statistics = statistics
         self._worker = worker
         self._peers = peers
+        self._restored: Table | None = None  # where the run goes on; later updates are none of its business
 
     def share(self, cut: Time) -> object:
         """The configuration that was final just before a cut."""
@@ -42,6 +43,7 @@ class KeptPlacement:
         table = np.frombuffer(saved, "<u2").astype(np.uint16)
         if len(shares) != self._peers:
             table = (np.arange(len(table)) % self._peers).astype(np.uint16)
+        self._restored = table
         self._configurations().restore(table, {key: worker % self._peers for key, worker in pins})
         known = self._statistics
         for numbers, data in zip((known.records, known.nanoseconds, known.bytes), loads, strict=True):
@@ -49,7 +51,8 @@ class KeptPlacement:
 
     def owns(self, shard: int) -> bool:
         """Whether a bin is this worker's, as of where the run goes on."""
-        return bool(self._configurations().latest[shard] == self._worker)
+        assert self._restored is not None, "nobody asks before it is restored"
+        return bool(self._restored[shard] == self._worker)
 
     def owns_before(self, shard: int, cut: Time) -> bool:
         """Whether a bin was this worker's just before a cut."""

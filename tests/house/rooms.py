@@ -19,22 +19,22 @@ dataflow.time: dataflow.errors
 dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
 dataflow.comm.values:
-dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time | dataflow.progress dataflow.run
-dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time
-dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.text dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
-dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time
-dataflow.sources: dataflow.channels dataflow.columns dataflow.errors dataflow.operators
-dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time
-dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.comm.text dataflow.errors dataflow.progress dataflow.time | dataflow.operators
-dataflow.launch: dataflow.comm dataflow.comm.text dataflow.compiled dataflow.errors dataflow.execute dataflow.run
-dataflow.recovery: dataflow.build dataflow.comm dataflow.errors
-dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run
+dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.progress dataflow.run
+dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
+dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
+dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.sources: dataflow.columns dataflow.errors dataflow.operators dataflow.values
+dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
+dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
+dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
+dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
 dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
-dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.run
+dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
-dataflow.state.values:
+dataflow.state.values: dataflow.values
 dataflow.state.arrays:
 dataflow.state.pieces: dataflow.state.arrays
 dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pieces dataflow.state.values dataflow.time
@@ -42,13 +42,13 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
 megaphone.control: dataflow dataflow.errors dataflow.state.values megaphone.errors megaphone.keys
 megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
-megaphone.router: dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.keys
+megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.router
 megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load megaphone.router
