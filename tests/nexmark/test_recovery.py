@@ -49,7 +49,7 @@ def test_crashed_queries_give_the_oracles_answers(query: str, variant: str, tmp_
     recovery = Recovery(MemoryStorage(), every=1e-9)
     for life in range(5):
         try:
-            turns = chance.randrange(100, 400) if life < 4 else None
+            turns = chance.randrange(60, 180) if life < 4 else None
             simulate(main, workers=chance.choice([1, 2, 3]), seed=life, recovery=recovery, crash_after=turns)
             break
         except Crashed:
