@@ -80,7 +80,7 @@ planners:  | planners.errors planners.intervals planners.links planners.model pl
 
 nexmark.events: dataflow.compiled
 nexmark.queries: dataflow dataflow.columns dataflow.compiled dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables megaphone megaphone.assembly megaphone.control nexmark.events
-nexmark.runs: dataflow dataflow.columns dataflow.state.folds dataflow.time megaphone megaphone.assembly megaphone.control megaphone.harness megaphone.migration nexmark.events nexmark.queries
+nexmark.runs: dataflow dataflow.columns dataflow.sources dataflow.state.folds dataflow.time megaphone megaphone.assembly megaphone.control megaphone.harness megaphone.migration nexmark.events nexmark.queries
 nexmark.answers: megaphone megaphone.control nexmark.events nexmark.runs
 nexmark.commands: dataflow dataflow.errors megaphone megaphone.control megaphone.harness megaphone.harness.plots nexmark.answers nexmark.events nexmark.queries nexmark.runs
 nexmark.__main__: nexmark.commands
