@@ -133,8 +133,8 @@ def test_a_class_within_a_function_is_refused_as_ever() -> None:
 
 
 def _memory(field: str) -> int:
-    """Kilobytes of the parcels that this process has mapped. "Anonymous" pages are those that were copied when they were
-    written to. "Private" ones would be those that nobody else has looked at so far: that depends on who was faster."""
+    """Kilobytes of the parcels that this process has mapped. "Anonymous" pages are those that were copied when written
+    to. "Private" ones would be those that nobody else has looked at so far: that depends on who was faster."""
     total, mine = 0, False
     with open("/proc/self/smaps") as maps:
         for line in maps:
