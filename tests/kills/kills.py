@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.crashes import killed_query
+from tests.kills import killed_query
 from tests.launch.arena import Arena, Program, wait_until
 from tests.nexmark.runs import WINDOWS, answer
 
@@ -91,7 +91,7 @@ class Case:
             program, arguments = "word_count", [str(self.arena.folder / "text"), str(self.target)]
         else:
             program, arguments = "killed_query", [self.name, "400", str(self.target)]
-        command = [sys.executable, "-m", f"tests.crashes.{program}", str(workers), str(self.state), *arguments]
+        command = [sys.executable, "-m", f"tests.kills.{program}", str(workers), str(self.state), *arguments]
         return self.arena.start(command)
 
     def _wait(self, program: Program, lines: int) -> None:

@@ -1,4 +1,4 @@
-"""Running counts of words, to be killed: `python -m tests.crashes.word_count WORKERS STATE FOLDER TARGET`.
+"""Running counts of words, to be killed: `python -m tests.kills.word_count WORKERS STATE FOLDER TARGET`.
 
 It says after each line how far it is, on standard output: whoever kills it waits for that.
 """

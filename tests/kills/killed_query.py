@@ -1,4 +1,4 @@
-"""A query of NEXMark to be killed: `python -m tests.crashes.killed_query WORKERS STATE QUERY EVENTS TARGET`.
+"""A query of NEXMark to be killed: `python -m tests.kills.killed_query WORKERS STATE QUERY EVENTS TARGET`.
 
 It says after each epoch how far it is, on standard output: whoever kills it waits for that.
 """
