@@ -69,7 +69,7 @@ async def main(worker: dataflow.Worker, keys: int, plan: Callable[[int], object]
         sums = checked.columns.aggregate(wrong=("sum", "wrong"))
         shown = sums.inspect_batch(lambda time_, batch: say("done", time_, int(batch["wrong"].sum())))
         probe = shown.sink(sinks.callback(show), name="shown").probe()
-    start: float | None = worker.saved
+    start = worker.saved if isinstance(worker.saved, float) else None
     epoch = worker.resume_at
     while True:
         if epoch == load.loading and start is None:

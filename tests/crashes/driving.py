@@ -20,8 +20,8 @@ from tests.crashes.running import main
 TURNS = 60_000  # more are taken for a program that does not end
 
 
-EVENTS = ("putting a file", "put a file", "putting a manifest", "put a manifest", "preparing", "committing", "committed")
-EVENTS += ("reading", "deleting")
+EVENTS = ("putting a file", "put a file", "putting a manifest", "put a manifest", "preparing", "committing")
+EVENTS += ("committed", "reading", "deleting")
 
 
 @dataclass(frozen=True)

@@ -93,10 +93,10 @@ class Outside:
     def _require_whole(self, sink: int, number: int) -> None:
         """What is shown of a snapshot is shown whole before something of the next one is."""
         committed, self._shown = self.sinks[sink].committed, {*self._shown, (sink, number)}
-        for before in {other for which, other in self._shown if which == sink and other < number}:
-            left = {t for t in self.disk.tokens[before] if t.startswith(f"<sink {sink},") and t not in committed}
+        for earlier in {other for which, other in self._shown if which == sink and other < number}:
+            left = {t for t in self.disk.tokens[earlier] if t.startswith(f"<sink {sink},") and t not in committed}
             if left:
-                raise WrongRows(self._says(sink, f"{left} of snapshot {before} is not shown, and {number} is"))
+                raise WrongRows(self._says(sink, f"{left} of snapshot {earlier} is not shown, and {number} is"))
 
     # What must be true
 
@@ -136,4 +136,5 @@ class Outside:
 
     def _says(self, number: int, what: str) -> str:
         output, committed = self.program.outputs[number], self.sinks[number].committed
-        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}; {committed}; snapshots {self.disk.acknowledged}"
+        when = f"{committed}; snapshots {self.disk.acknowledged}"
+        return f"sink {number} ({output.kind} of {output.ref}), (time, key, value): {what}; {when}"

@@ -1,19 +1,16 @@
-"""Programs that are killed, as users would write them: `python -m dataflow run tests.crashes.apps:words ...`.
+"""A query of NEXMark to be killed: `python -m tests.kills.killed_query WORKERS STATE QUERY EVENTS TARGET`.
 
-Each says now and then how far it is, on standard output: whoever kills it waits for that.
+It says after each epoch how far it is, on standard output: whoever kills it waits for that.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from pathlib import Path
+import sys
 
 import trio
 
 import dataflow
-import megaphone
-from dataflow import Stream, sinks, sources
+from dataflow import Stream, sinks
 from dataflow.columns import Columns
 from nexmark.events.config import Config
 from nexmark.queries.operators import MigratableOperators
@@ -21,31 +18,7 @@ from nexmark.queries.queries import NEEDS, QUERIES, QueryOptions
 from nexmark.runs.running import RunPlan, readable
 from tests.nexmark.runs import WINDOWS, Plain, options_of
 
-PAUSE = 0.002  # seconds for a line: so that there is time to kill somebody
-
-
-def count(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, int]]]:
-    """A word's running total."""
-    total = (total or 0) + one
-    return total, [(word, total)]
-
-
-def split(line: str) -> Iterable[tuple[str, int]]:
-    """The words of a line, each with a one; takes its time, and says so."""
-    time.sleep(PAUSE)
-    print("line", flush=True)
-    return [(word, 1) for word in line.split()]
-
-
-async def words(worker: dataflow.Worker, folder: str, target: str) -> None:
-    """Running counts of the words in a folder of text files, into SQLite, or into files if the target is a folder."""
-    with worker.dataflow("words") as scope:
-        lines = scope.source(sources.lines(folder, batch=5), name="lines")
-        totals = megaphone.state_machine(scope.control(), lines.flat_map(split), fold=count, bins=16, name="totals")
-        if Path(target).suffix == ".db":
-            totals.sink(sinks.sqlite(target, "totals", columns=("word", "total"), key=("word",)), name="out")
-        else:
-            totals.sink(sinks.json_lines(target, columns=("word", "total")), name="out")
+PAUSE = 0.01  # seconds for an epoch: so that there is time to kill somebody
 
 
 def query_plan(query: str, events: int) -> RunPlan:
@@ -77,9 +50,15 @@ async def nexmark(worker: dataflow.Worker, query: str, events: str, target: str)
         for kind, columns in source.share(number, worker.index, worker.peers).items():
             if len(next(iter(columns.values()))):
                 handles[kind].send(dict(columns))
-        await trio.sleep(5 * PAUSE)
+        await trio.sleep(PAUSE)
         print("line", flush=True)
         if number >= 2:
             await probe.wait_passed(source.time(number - 2))
     for handle in handles.values():
         handle.close()
+
+
+if __name__ == "__main__":
+    workers, state, *arguments = sys.argv[1:]
+    recovery = dataflow.Recovery(state, every=0.2, restarts=100)
+    dataflow.execute(nexmark, *arguments, workers=int(workers), recovery=recovery)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crashes.kills import PROGRAMS, run_case
+from tests.kills.kills import PROGRAMS, run_case
 
 
 @pytest.mark.parametrize("seed", range(len(PROGRAMS)))
