@@ -51,9 +51,10 @@ class Opaque:
             if type(name) is not str or not callable(plan):
                 raise BadPlan(f"plans are functions by name, not {plan!r} by {name!r}")
 
-    def key_of(self, record: Record) -> Key:
-        """The key of a record."""
-        return key_by(self.on, record)
+    @property
+    def key(self) -> KeyFunction | None:
+        """From a record to its key, if there is one."""
+        return key_by(self.on)
 
 
 @dataclass(slots=True)
