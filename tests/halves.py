@@ -12,7 +12,7 @@ import tempfile
 FIRST = ("tests", "dataflow", "megaphone", "bench")
 SECOND = (
     "tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "tests/recovery", "tests/crashes",
-    "planners", "nexmark",
+    "tests/plans", "planners", "nexmark",
 )  # fmt: skip
 
 
