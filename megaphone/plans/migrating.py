@@ -209,11 +209,25 @@ class HybMig(PlanMigration):
             if task.cut.is_shared or not task.chains:
                 step(task.cut.new, query, made, states, evaluations)
                 continue
-            old = step(task.cut.old, query, made, states, evaluations, lambda c, t=task: keeps(t.chains, c))  # type: ignore[misc]
+            old = self._old_step(task, running, made)
             new = step(task.cut.new, query, made, states, evaluations)
             made[task.cut.streams] = _merged(old, new)
         insert(made, states)
         return made[self.tree.streams]
+
+    def _old_step(self, task: Task, running: Running, made: dict[Streams, Delta]) -> Delta:
+        """What the old plan of a task makes. What it would discard whatever it meets is not even fed to it: with one
+        chain, what comes in the streams of its first node."""
+
+        def keep(composite: Composite) -> bool:
+            return keeps(task.chains, composite)
+
+        fed = dict(made)
+        for leaf in leaves(task.cut.old):
+            fed[leaf.streams] = {key: [*filter(keep, ones)] for key, ones in made[leaf.streams].items()}
+        results = step(task.cut.old, self.query, fed, running.states, running.evaluations, keep)
+        made.update({node.streams: fed[node.streams] for node in joins(task.cut.old)})
+        return results
 
     def own_states(self) -> list[State]:
         return []
