@@ -16,13 +16,13 @@ from bench.experiments.hybmig.hybrid import Hybrid
 from bench.experiments.hybmig.methods import MovingState, ParallelTracks, Steady
 from bench.experiments.hybmig.setting import ELSEWHERE, Arrival, Setting
 from megaphone.plans import migrating
-from megaphone.plans.migrating import HybMig, Running
+from megaphone.plans.migrating import HybMig, Options, Running
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Join, Tree, joins, parse
 from tests.plans.cases import in_halves, random_tree
 
 WINDOW = 20
-METHODS = ["moving-state", "parallel-track", "hybmig"]
+METHODS = ["moving-state", "parallel-track", "hybmig", "hybmig without sharing"]
 
 
 def records(seed: int, names: str) -> Iterator[Arrival]:
@@ -38,7 +38,7 @@ def counted(tree: Tree, new: Tree, method: str, names: str) -> Steady:
         return MovingState(tree, contents, new)
     if method == "parallel-track":
         return ParallelTracks(tree, contents, new, names)
-    return Hybrid(tree, contents, new)
+    return Hybrid(tree, contents, new, sharing=method == "hybmig")
 
 
 def fetch(made: Running, arrival: Arrival, names: str) -> tuple[int, int]:
@@ -52,7 +52,7 @@ def fetch(made: Running, arrival: Arrival, names: str) -> tuple[int, int]:
 def complete_one(made: Running, now: int) -> None:
     """The background completes one state."""
     assert isinstance(made.migration, HybMig)
-    task = next(task for task in made.migration._tasks if task.incomplete)
+    task = next(task for task in made.migration.tasks if task.incomplete)
     left = len(task.incomplete)
     while made.migration is not None and len(task.incomplete) == left:
         made.work(1, now)
@@ -62,19 +62,19 @@ def complete_one(made: Running, now: int) -> None:
 def test_counts_are_those_of_composites(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrating, "_PURGES", WINDOW)  # after every record
     seen = 0
-    for seed in range(40 if method == "hybmig" else 12):
+    for seed in range(40 if method == "hybmig" else 15):
         chance = Random(seed)
         names = "ABCDEF"[: chance.choice([3, 4, 5])]
         make = chance.choice([random_tree, in_halves])
         tree, new = make(chance, list(names)), make(chance, list(names))
         made, counts = Running(Query(tuple(names), WINDOW, on=0), tree), counted(tree, new, method, names)
         start = 2 * WINDOW - 5
-        background = {start + at for at in chance.sample(range(1, WINDOW), 2)} if method == "hybmig" else set()
+        background = {start + at for at in chance.sample(range(1, WINDOW), 2)} if "hybmig" in method else set()
         for arrival in records(seed, names):
             now = int(arrival.time)
             if now == start and tree != new:
                 before = made.evaluations.count
-                made.replan(new, method, now)
+                made.replan(new, method.split()[0], now, Options(share=method != METHODS[-1]))
                 assert counts.start(now) == made.evaluations.count - before
             if now in background and isinstance(made.migration, HybMig) and made.migration.owes:
                 assert isinstance(counts, Hybrid)

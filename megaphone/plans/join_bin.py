@@ -1,0 +1,122 @@
+"""A bin of a windowed join: a plan at work, and the replans that wait. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from dataflow.state.stores.weighing import weigh
+from dataflow.state.values import Key, Record, State, Value
+from megaphone.plans.bins import Arrivals, Asked, BinMaker, Entries, PlanBin
+from megaphone.plans.door import PlanView
+from megaphone.plans.migrating import HybMig, Options, ParallelTrack, Running
+from megaphone.plans.query import Query
+from megaphone.plans.travel import entries_of, from_entries
+from megaphone.plans.trees import Tree, canonical
+
+_HEAD: Final = 64  # bytes of a bin that has a plan and nothing else
+_LOOKED_AT: Final = 4  # records of a stream that are weighed
+
+
+class JoinBin(PlanBin):
+    """A bin of a join. `first`: the plan of bins that nobody has replanned."""
+
+    def __init__(self, query: Query, first: Tree, running: Running | None = None) -> None:
+        super().__init__()
+        self.running = Running(query, first) if running is None else running
+        self._first = first
+
+    @property
+    def _migrates(self) -> bool:
+        return self.running.migration is not None
+
+    def _end(self, time: int) -> list[Record]:
+        return [*self.running.end(time)]
+
+    def _replan(self, asked: Asked, time: int) -> None:
+        running = self.running
+        tree = running.query.plan(asked.plan)
+        if not running.tuples:
+            self.running = Running(running.query, tree)  # nothing has to be kept
+        else:
+            running.replan(tree, asked.method, time, Options(asked.share, asked.background, asked.order == "paper"))
+
+    def _apply(self, time: int, arrivals: Arrivals) -> list[Record]:
+        return [*self.running.run(time, arrivals)]
+
+    def _wakes(self) -> int | None:
+        running = self.running
+        if running.migration is None:
+            return running.purge_at if running.tuples else None
+        return min(running.migration.ends, running.purge_at)
+
+    def _work(self, budget: int) -> None:
+        self.running.work(budget, self.last + 1)
+
+    @property
+    def can_work(self) -> bool:
+        return self.running.can_work
+
+    @property
+    def is_blank(self) -> bool:
+        running = self.running
+        return not (self.queue or self._migrates or running.tuples) and running.tree == self._first
+
+    @property
+    def plan(self) -> PlanView:
+        running, migration = self.running, self.running.migration
+        text = str(canonical(running.tree, running.query.streams))
+        if migration is None:
+            return PlanView(text, queued=self._plans())
+        method = {HybMig: "hybmig", ParallelTrack: "parallel-track"}[type(migration)]
+        following = str(canonical(migration.tree, running.query.streams))
+        return PlanView(text, following, method, migration.time, self._plans())
+
+    def entries(self) -> Iterator[tuple[tuple[Key, ...], Value]]:
+        yield ("bin",), [self.last, [[*asked] for asked in self.queue]]
+        yield from entries_of(self.running)
+
+    def weight(self) -> int:
+        """Records, by a few of them; composites, as the numbers as which they travel."""
+        width = len(self.running.query.streams)
+        total = float(_HEAD)
+        for state in self.running.every_state():
+            total += 14 * len(state.by_key) + (2 + width) * len(state)
+        for slot, stream in enumerate(self.running.query.streams):
+            state = self.running.states[frozenset((stream,))]
+            some = [weigh(composite[slot]) for _, composite in islice(state, _LOOKED_AT)]
+            total += len(state) * (sum(some) / len(some) - width) if some else 0
+        return int(total)
+
+    def view(self) -> Mapping[Key, State]:
+        """By key and stream, its records with their times."""
+        found: dict[Key, dict[str, list[tuple[int, Record]]]] = {}
+        streams = self.running.query.streams
+        for slot, stream in enumerate(streams):
+            for key, composite in self.running.states[frozenset((stream,))]:
+                component = composite[slot]
+                assert component is not None
+                found.setdefault(key, {name: [] for name in streams})[stream].append(component)
+        return found
+
+
+class JoinBins(BinMaker):
+    """Makes bins of a join."""
+
+    def __init__(self, query: Query, first: Tree) -> None:
+        self.query = query
+        self.first = first
+        self.streams = query.streams
+
+    def new(self) -> JoinBin:
+        return JoinBin(self.query, self.first)
+
+    def arrived(self, entries: Entries) -> JoinBin:
+        last, queue = entries.pop(("bin",))
+        bin = JoinBin(self.query, self.first, from_entries(self.query, entries))
+        bin.last, bin.queue = last, [Asked(*asked) for asked in queue]
+        return bin
+
+    def describe(self) -> Mapping[str, str]:
+        return {"store": "windowed join of rows", "streams": " ".join(self.streams), "window": str(self.query.window)}
