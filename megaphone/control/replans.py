@@ -41,7 +41,7 @@ class Replan:
 
     def __repr__(self) -> str:
         given = [] if self.method is None else [f"method={self.method!r}"]
-        given += [] if self.bins is None else [f"bins={brief(list(self.bins))}"]
+        given += [] if self.bins is None else [f"bins={brief([int(bin) for bin in self.bins])}"]
         given += [f"{name}=False" for name in ("share", "background") if not getattr(self, name)]
         given += [f"order={self.order!r}"] if self.order != "time" else []
         return f"Replan({', '.join([repr(self.plan), *given])})"
@@ -105,12 +105,13 @@ class KnownPlans:
         self._bins = bins
         self._final: dict[int, str] = {}  # bins that have another than the first
         self._pending: dict[int, list[Replan]] = {}  # by time
+        self._sent: list[Replan] = []  # from this worker, and not heard yet
 
     def checked(self, replan: Replan) -> Replan:
         """The replan in normal form. ControlError if it makes no sense for this operator, or if its bins have that plan
         and nothing else is known to come: whoever sends it is mistaken about what runs."""
         checked = self.space.check(replan)
-        if checked.plan is not None and all(self._heard_of(bin) == {checked.plan} for bin in self._givenof(checked)):
+        if checked.plan is not None and all(self._heard_of(bin) == {checked.plan} for bin in self._bins_of(checked)):
             which = "the operator has" if checked.bins is None else "these bins have"
             raise ControlError(f"{which} the plan {checked.plan!r} already: a replan changes it")
         return checked
@@ -118,17 +119,22 @@ class KnownPlans:
     def _heard_of(self, bin: int) -> set[str]:
         """The plans that a bin has or, as far as was heard, will have."""
         plans = {self._final.get(bin, self.space.first)}
-        for replans in self._pending.values():
-            plans |= {r.plan for r in replans if r.plan is not None and bin in self._givenof(r)}
+        for replans in (*self._pending.values(), self._sent):
+            plans |= {r.plan for r in replans if r.plan is not None and bin in self._bins_of(r)}
         return plans
 
-    def _givenof(self, replan: Replan) -> Sequence[int] | Numbers | range:
+    def _bins_of(self, replan: Replan) -> Sequence[int] | Numbers | range:
         return range(self._bins) if replan.bins is None else replan.bins
+
+    def sent(self, replans: Sequence[Replan]) -> None:
+        """This worker sends checked replans, which will be heard later."""
+        self._sent += replans
 
     def accept(self, time: int, replans: Sequence[Replan]) -> None:
         """Takes checked replans for a time that is not final."""
         if replans:
             self._pending.setdefault(time, []).extend(replans)
+            self._sent = [replan for replan in self._sent if not any(replan is heard for heard in replans)]
 
     def finalise(self, time: int) -> list[tuple[Numbers, Replan]]:
         """What all replans for a time say together: bins with what they are to do. Of several for a bin the greatest
@@ -136,7 +142,7 @@ class KnownPlans:
         replans = sorted(self._pending.pop(time, ()), key=_rank)
         chosen = np.full(self._bins, -1, np.int64)
         for number, replan in enumerate(replans):
-            chosen[np.asarray(self._givenof(replan))] = number if replan.plan is not None else -1
+            chosen[np.asarray(self._bins_of(replan))] = number if replan.plan is not None else -1
         result = []
         for number, replan in enumerate(replans):
             bins = np.flatnonzero(chosen == number)

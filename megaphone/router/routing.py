@@ -49,7 +49,9 @@ class ControlPact(Broadcast):
         self._plans = plans
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        return super().split([self.checked(update) for update in batch], peers)
+        checked = [self.checked(update) for update in batch]
+        self._plans.sent([update for update in checked if isinstance(update, Replan)])
+        return super().split(checked, peers)
 
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
