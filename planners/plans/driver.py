@@ -1,0 +1,96 @@
+"""The closed loop around a controller: samples of the streams in, replans out.
+
+What it asks of a controller is a Protocol, which `megaphone.Controller` satisfies: nothing here imports it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from planners.plans.decision import ReplanDecision, ReplanLoop
+from planners.plans.sampling import Item, JoinSample, KeyFunction, PairPredicate, estimate, merged
+
+log = logging.getLogger("planners.plans")
+Strategy_contra = TypeVar("Strategy_contra", contravariant=True)
+Strategy = TypeVar("Strategy")  # the controller's own: only passed on
+
+
+class Replannable(Protocol[Strategy_contra]):
+    """An operator whose plan can change: what the driver needs of a controller."""
+
+    @property
+    def plans(self) -> list[str]:
+        """By bin, the plan that it has or is on its way to."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a migration is under way."""
+        ...
+
+    def replan(self, replan: str, strategy: Strategy_contra | None = ...) -> None: ...
+
+
+class PlanDriver(Generic[Item, Strategy]):
+    """Between a loop and a controller, on the worker that issues replans: `hear` samples, and `step` now and then.
+
+    An interval is over when every worker has sent a sample. A worker that sees nothing sends an empty one. While the
+    controller is busy samples are heard, and nothing is decided. `dry_run` decides and logs, and changes nothing.
+    """
+
+    def __init__(
+        self,
+        controller: Replannable[Strategy],
+        window: float,
+        workers: int,
+        loop: ReplanLoop | None = None,
+        *,
+        key_of: KeyFunction[Item] | None = None,
+        where: Mapping[tuple[str, str], PairPredicate[Item]] | None = None,
+        strategy: Strategy | None = None,
+        dry_run: bool = False,
+        tell: Callable[[ReplanDecision], None] | None = None,
+    ) -> None:
+        self._controller = controller
+        self._window = window
+        self._workers = workers
+        self._loop = loop or ReplanLoop()
+        self._key_of = key_of
+        self._where = where or {}
+        self._strategy = strategy
+        self._dry_run = dry_run
+        self._tell = tell
+        self._heard: dict[int, list[JoinSample[Item]]] = {}  # by worker, samples that were not used
+        self.decisions: list[ReplanDecision] = []
+
+    def hear(self, worker: int, sample: JoinSample[Item]) -> None:
+        """A sample of a worker's interval."""
+        self._heard.setdefault(worker, []).append(sample)
+
+    def step(self) -> ReplanDecision | None:
+        """Decides if an interval is over and no migration under way, and has the controller begin one."""
+        if len(self._heard) < self._workers or self._controller.busy:
+            return None
+        samples = [sample for each in self._heard.values() for sample in each]
+        self._heard = {}
+        decision = self._decide([sample for sample in samples if sample.span > 0])
+        self.decisions.append(decision)
+        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        if self._tell is not None:
+            self._tell(decision)
+        if decision.plan is not None and not self._dry_run:
+            self._controller.replan(decision.plan, self._strategy)
+        return decision
+
+    def _decide(self, samples: list[JoinSample[Item]]) -> ReplanDecision:
+        plans = set(self._controller.plans)
+        if len(plans) > 1:
+            return self._loop.hold(f"bins have {len(plans)} different plans: somebody else is changing them")
+        seen = merged(samples) if samples else None
+        silent = [] if seen is None else [name for name, records in seen.records.items() if not records]
+        if seen is None or silent:
+            return self._loop.hold(f"nothing came in {', '.join(silent) or 'any stream'}")
+        statistics = estimate(seen, self._window, self._key_of, self._where)
+        return self._loop.decide(plans.pop(), statistics, seen.end)
