@@ -10,7 +10,16 @@ import sys
 import tempfile
 
 FIRST = ("tests", "dataflow", "megaphone", "bench")
-SECOND = ("tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "planners", "nexmark")
+SECOND = (
+    "tests/planners",
+    "tests/nexmark",
+    "tests/harness",
+    "tests/columns",
+    "tests/state",
+    "tests/plans",
+    "planners",
+    "nexmark",
+)
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from tests.fuzz import running as random_programs
 from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
+from tests.plans import engine_cases as plans
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
 
@@ -26,12 +27,13 @@ KINDS = {
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,
+    "plans": plans.run_case,
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,
 }
 # Cases per round: one, but many frames.
-ROUND = {"protocol": 2, "migration": 2, "random program": 2, "frames": 500, "hostile": 20}
+ROUND = {"protocol": 2, "migration": 2, "plans": 2, "random program": 2, "frames": 500, "hostile": 20}
 
 
 def main() -> int:

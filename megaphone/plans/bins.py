@@ -123,11 +123,11 @@ class BinMaker(ABC):
     streams: tuple[str, ...]
 
     @abstractmethod
-    def new(self) -> PlanBin:
+    def new(self, number: int) -> PlanBin:
         """A bin that nobody has written to."""
 
     @abstractmethod
-    def arrived(self, entries: Entries) -> PlanBin:
+    def arrived(self, number: int, entries: Entries) -> PlanBin:
         """A bin that has travelled. ValueError if the entries cannot be right."""
 
     @abstractmethod

@@ -198,10 +198,10 @@ class OpaqueBins(BinMaker):
         self.first = first
         self.streams = opaque.streams
 
-    def new(self) -> OpaqueBin:
+    def new(self, number: int) -> OpaqueBin:
         return OpaqueBin(self.opaque, self.first)
 
-    def arrived(self, entries: Entries) -> OpaqueBin:
+    def arrived(self, number: int, entries: Entries) -> OpaqueBin:
         bin = OpaqueBin(self.opaque, self.first)
         bin.last, queue, bin.name, described = entries.pop(("bin",))
         bin.queue = [Asked(*asked) for asked in queue]

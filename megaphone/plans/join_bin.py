@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
+from dataflow.state.binning import mix
 from dataflow.state.stores.weighing import weigh
 from dataflow.state.values import Key, Record, State, Value
 from megaphone.plans.bins import Arrivals, Asked, BinMaker, Entries, PlanBin
@@ -22,9 +23,9 @@ _LOOKED_AT: Final = 4  # records of a stream that are weighed
 class JoinBin(PlanBin):
     """A bin of a join. `first`: the plan of bins that nobody has replanned."""
 
-    def __init__(self, query: Query, first: Tree, running: Running | None = None) -> None:
+    def __init__(self, first: Tree, running: Running) -> None:
         super().__init__()
-        self.running = Running(query, first) if running is None else running
+        self.running = running
         self._first = first
 
     @property
@@ -38,7 +39,7 @@ class JoinBin(PlanBin):
         running = self.running
         tree = running.query.plan(asked.plan)
         if not running.tuples:
-            self.running = Running(running.query, tree)  # nothing has to be kept
+            self.running = Running(running.query, tree, running.phase)  # nothing has to be kept
         else:
             running.replan(tree, asked.method, time, Options(asked.share, asked.background, asked.order == "paper"))
 
@@ -85,7 +86,7 @@ class JoinBin(PlanBin):
             total += 14 * len(state.by_key) + (2 + width) * len(state)
         for slot, stream in enumerate(self.running.query.streams):
             state = self.running.states[frozenset((stream,))]
-            some = [weigh(composite[slot]) for _, composite in islice(state, _LOOKED_AT)]
+            some = [weigh(composite[0][slot]) for _, composite in islice(state, _LOOKED_AT)]
             total += len(state) * (sum(some) / len(some) - width) if some else 0
         return int(total)
 
@@ -95,7 +96,7 @@ class JoinBin(PlanBin):
         streams = self.running.query.streams
         for slot, stream in enumerate(streams):
             for key, composite in self.running.states[frozenset((stream,))]:
-                component = composite[slot]
+                component = composite[0][slot]
                 assert component is not None
                 found.setdefault(key, {name: [] for name in streams})[stream].append(component)
         return found
@@ -109,12 +110,12 @@ class JoinBins(BinMaker):
         self.first = first
         self.streams = query.streams
 
-    def new(self) -> JoinBin:
-        return JoinBin(self.query, self.first)
+    def new(self, number: int) -> JoinBin:
+        return JoinBin(self.first, Running(self.query, self.first, mix(number)))
 
-    def arrived(self, entries: Entries) -> JoinBin:
+    def arrived(self, number: int, entries: Entries) -> JoinBin:
         last, queue = entries.pop(("bin",))
-        bin = JoinBin(self.query, self.first, from_entries(self.query, entries))
+        bin = JoinBin(self.first, from_entries(self.query, entries, mix(number)))
         bin.last, bin.queue = last, [Asked(*asked) for asked in queue]
         return bin
 

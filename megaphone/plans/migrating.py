@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from dataflow.state.values import Key, Record
 from megaphone.plans.chains import Chain, Condition, ending_in, keeps
-from megaphone.plans.composites import Composite, earliest, of_record, records
+from megaphone.plans.composites import Composite, earliest, of_component, records
 from megaphone.plans.query import Query
 from megaphone.plans.states import State
-from megaphone.plans.tree_step import Delta, Evaluations, States, combine, fill, insert, step
+from megaphone.plans.tree_step import Delta, Evaluations, States, fill, insert, step
 from megaphone.plans.trees import Cut, Join, Leaf, Streams, Tree, decompose, joins, leaves, lowest, parents
 
 Arrivals = Mapping[str, list[Record]]
@@ -44,11 +44,13 @@ def empty_states(tree: Tree) -> States:
 
 
 class Running:
-    """A plan and its states. `run` does everything at a time; times come in their order."""
+    """A plan and its states. `run` does everything at a time; times come in their order. `phase`: plans of different
+    phases purge at different times, so that not all of them do it at once."""
 
-    def __init__(self, query: Query, tree: Tree) -> None:
+    def __init__(self, query: Query, tree: Tree, phase: int = 0) -> None:
         self.query = query
         self.tree = tree
+        self.phase = phase
         self.states = empty_states(tree)
         self.migration: PlanMigration | None = None
         self.evaluations = Evaluations()
@@ -76,7 +78,7 @@ class Running:
         for slot, stream in enumerate(self.query.streams):
             delta: Delta = {}
             for record in arrivals.get(stream, ()):
-                delta.setdefault(self.query.key_of(record), []).append(of_record(slot, slots, time, record))
+                delta.setdefault(self.query.key_of(record), []).append(of_component(slot, slots, (time, record)))
             made[frozenset((stream,))] = delta
         return made
 
@@ -132,7 +134,8 @@ class Running:
     def _purge(self, time: int) -> None:
         if time >= self.purge_at:
             every = max(1, self.query.window // _PURGES)
-            self.purge_at = (time // every + 1) * every
+            offset = self.phase % every
+            self.purge_at = ((time - offset) // every + 1) * every + offset
             for state in self.every_state():
                 state.purge(time - self.query.window + 1)
 
@@ -297,7 +300,7 @@ class HybMig(PlanMigration):
         chains = ending_in(task.chains, node.streams)
         states = self._new_states(running)
         left, right = states[node.left.streams], states[node.right.streams]
-        checks = self.query.checks(node.left.streams, node.right.streams)
+        joint = self.query.joint(node.left.streams, node.right.streams)
         running.evaluations.count += len(left) * len(right)
         for key in [*left.by_key]:
             ones, others = ([c for c in side.probe(key) if keeps(chains, c)] for side in (left, right))
@@ -305,7 +308,7 @@ class HybMig(PlanMigration):
                 yield None
             for one in ones:
                 for other in others:
-                    composite = combine(one, other, self.query.window, checks)
+                    composite = joint.combine(one, other)
                     yield (key, composite) if composite is not None and keeps(chains, composite) else None
 
     def _complete(self, task: Task, now: int) -> None:

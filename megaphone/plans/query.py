@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dataflow.state.values import Key, Record
-from megaphone.plans.composites import Composite
+from megaphone.plans.composites import Composite, Parts, Pick, picking
 from megaphone.plans.trees import BadPlan, Streams, Tree, parse
 
 Predicate: TypeAlias = Callable[[Record, Record], bool]
@@ -28,6 +28,7 @@ class Query:
     window: int
     on: KeyFunction | int | str | None = None
     where: Mapping[tuple[str, str], Predicate] = field(default_factory=dict)
+    _joints: dict[tuple[Streams, Streams], Joint] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", checked_streams(self.streams, 2))
@@ -50,13 +51,18 @@ class Query:
         """A plan for this query; BadPlan says what is wrong with the text."""
         return parse(text, self.streams)
 
-    def checks(self, left: Streams, right: Streams) -> list[Check]:
-        """What must hold between the two sides of a join: the predicates of pairs that meet here for the first time."""
-        found = []
-        for (one, other), predicate in self.where.items():
-            if (one in left and other in right) or (other in left and one in right):
-                found.append(Check(self.slot(one), self.slot(other), predicate))
-        return found
+    def joint(self, left: Streams, right: Streams) -> Joint:
+        """How the two sides of a join come together: the predicates are those of pairs that meet here for the first
+        time."""
+        if (left, right) not in self._joints:
+            checks = [
+                Check(self.slot(one), self.slot(other), predicate)
+                for (one, other), predicate in self.where.items()
+                if (one in left and other in right) or (other in left and one in right)
+            ]
+            pick = picking(len(self.streams), map(self.slot, left))
+            self._joints[left, right] = Joint(self.window, pick, tuple(checks))
+        return self._joints[left, right]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +73,36 @@ class Check:
     other: int
     predicate: Predicate
 
-    def holds(self, composite: Composite) -> bool:
-        """Whether a composite satisfies it; errors of the predicate name both records."""
-        first, second = composite[self.one], composite[self.other]
+    def holds(self, parts: Parts) -> bool:
+        """Whether a composite's parts satisfy it; errors of the predicate name both records."""
+        first, second = parts[self.one], parts[self.other]
         assert first is not None and second is not None
         try:
             return bool(self.predicate(first[1], second[1]))
         except Exception as error:
             error.add_note(f"in the predicate of {first[1]!r} and {second[1]!r}")
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """How composites of two sides of a join come together."""
+
+    window: int
+    pick: Pick
+    checks: tuple[Check, ...]
+
+    def combine(self, one: Composite, other: Composite) -> Composite | None:
+        """Both together, if they may be: within the window (first to last), and if all predicates hold."""
+        first = one[1] if one[1] < other[1] else other[1]
+        last = one[2] if one[2] > other[2] else other[2]
+        if last - first > self.window:
+            return None
+        parts = self.pick(one[0] + other[0])
+        for check in self.checks:
+            if not check.holds(parts):
+                return None
+        return parts, first, last
 
 
 def key_by(on: KeyFunction | int | str | None, record: Record) -> Key:

@@ -120,7 +120,7 @@ class PlanRowStore(PlanStore[Rows]):
         assert number not in self._arriving, f"bin {number} is asked for, and pieces of it are missing"
         bin = self._held.get(number)
         if bin is None:
-            bin = self._held[number] = self._maker.new()
+            bin = self._held[number] = self._maker.new(number)
         for asked in self._noted.pop(number, ()):
             bin.note(asked)
         return bin
@@ -158,7 +158,7 @@ class PlanRowStore(PlanStore[Rows]):
         self._file(number, bin)
 
     def plan_of(self, bin: int) -> PlanView:
-        return self._held[bin].plan if bin in self._held else self._maker.new().plan
+        return self._held[bin].plan if bin in self._held else self._maker.new(bin).plan
 
     # Bins
 
@@ -194,7 +194,7 @@ class PlanRowStore(PlanStore[Rows]):
         if not arriving.add(piece):
             return
         del self._arriving[number]
-        self._held[number] = self._maker.arrived(arriving.state)
+        self._held[number] = self._maker.arrived(number, arriving.state)
         self._file(number, self._settled(number))  # a replan may have come before
 
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
@@ -247,4 +247,3 @@ class PlanRowStore(PlanStore[Rows]):
     def _mark(self, bin: int) -> None:
         if self._changed is not None:
             self._changed.add(bin)
-

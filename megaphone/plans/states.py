@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dataflow.state.values import Key
-from megaphone.plans.composites import Composite, earliest
+from megaphone.plans.composites import Composite
 
 
 class State:
@@ -31,7 +31,7 @@ class State:
         """Forgets composites with a component before a time."""
         for key in [*self.by_key]:
             held = self.by_key[key]
-            left = [composite for composite in held if earliest(composite) >= before]
+            left = [composite for composite in held if composite[1] >= before]
             self._count -= len(held) - len(left)
             if left:
                 self.by_key[key] = left

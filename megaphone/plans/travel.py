@@ -13,7 +13,7 @@ from typing import Final
 from dataflow.state.values import Key, Value
 from megaphone.plans.bins import Entries
 from megaphone.plans.chains import Chain
-from megaphone.plans.composites import Component, Composite
+from megaphone.plans.composites import Component, Composite, of_component
 from megaphone.plans.migrating import HybMig, Options, ParallelTrack, PlanMigration, Running, Task
 from megaphone.plans.query import Query
 from megaphone.plans.states import State
@@ -32,7 +32,7 @@ def entries_of(running: Running) -> Iterator[tuple[tuple[Key, ...], Value]]:
     numbers: dict[int, int] = {}  # by the identity of a component, its place among those of its stream and key
     for slot, stream in enumerate(query.streams):
         for key, composites in running.states[frozenset((stream,))].by_key.items():
-            components = [part for composite in composites if (part := composite[slot]) is not None]
+            components = [part for composite in composites if (part := composite[0][slot]) is not None]
             numbers.update({id(component): number for number, component in enumerate(components)})
             for start in range(0, len(components), _CHUNK):
                 yield (_SOURCE, slot, key, start), components[start : start + _CHUNK]
@@ -55,7 +55,7 @@ def _composites(
                 some = composites[start : start + _CHUNK]
                 yield (
                     (_STATE, side, names, key, start),
-                    [[-1 if part is None else numbers[id(part)] for part in composite] for composite in some],
+                    [[-1 if part is None else numbers[id(part)] for part in parts] for parts, _, _ in some],
                 )
 
 
@@ -75,10 +75,10 @@ def _task(query: Query, task: Task) -> Value:
     return [_names(query, task.cut.streams), chains, [_names(query, node.streams) for node in task.incomplete]]
 
 
-def from_entries(query: Query, entries: Entries) -> Running:
+def from_entries(query: Query, entries: Entries, phase: int) -> Running:
     """The running plan of such entries; ValueError if they cannot be right."""
     text, purge_at, described = entries.pop((_PLAN,))
-    running = Running(query, query.plan(text))
+    running = Running(query, query.plan(text), phase)
     running.purge_at = purge_at
     if described is not None:
         running.migration = _migration(running, *described)
@@ -88,8 +88,7 @@ def from_entries(query: Query, entries: Entries) -> Running:
         if entry[0] == _SOURCE:
             sources.setdefault((entry[1], entry[2]), []).extend(entries[entry])
     for (slot, key), components in sources.items():
-        blank = [None] * len(query.streams)
-        composites = [(*blank[:slot], component, *blank[slot + 1 :]) for component in components]
+        composites = [of_component(slot, len(query.streams), component) for component in components]
         running.states[frozenset((query.streams[slot],))].add(key, composites)
     for entry in by_place:
         if entry[0] == _STATE:
@@ -111,7 +110,9 @@ def _components(
     sources: dict[tuple[int, Key], list[Component]], key: Key, rows: list[list[int]]
 ) -> Iterator[Composite]:
     for row in rows:
-        yield tuple(None if number < 0 else sources[slot, key][number] for slot, number in enumerate(row))
+        parts = tuple(None if number < 0 else sources[slot, key][number] for slot, number in enumerate(row))
+        times = [part[0] for part in parts if part is not None]
+        yield parts, min(times), max(times)
 
 
 def _migration(running: Running, text: str, time: int, options: list[bool], tasks: Value) -> PlanMigration:

@@ -10,7 +10,8 @@ from typing import Any
 
 import dataflow
 import megaphone
-from dataflow.testing import simulate
+from dataflow.testing import Starving, simulate
+from megaphone.plans.migrating import METHODS
 from megaphone.plans.query import Query
 from tests.plans.cases import Epochs, count, in_halves, near, oracle, random_tree
 
@@ -126,13 +127,19 @@ def send(control: Any, updates: list[Any], at: int) -> int:
     return refused
 
 
+def run_case(seed: int) -> None:
+    """One random case of any method, for as many seeds as anybody likes."""
+    run_engine_case(seed, METHODS)
+
+
 def run_engine_case(seed: int, methods: tuple[str, ...]) -> None:
     """What comes out of the engine is what all combinations give, at the same times."""
     check_engine_case(random_engine_case(seed, methods), seed)
 
 
 def check_engine_case(case: EngineCase, seed: int) -> None:
-    results = simulate(main, case, workers=case.peers, seed=seed)
+    starving = Starving(100) if seed % 5 == 1 else None
+    results = simulate(main, case, workers=case.peers, seed=seed, debug=seed % 7 == 3, scheduler=starving)
     found: Counter[Any] = Counter(entry for out, *_ in results for entry in out)
     expected = oracle(case.query, case.epochs)
     assert found == Counter({(t, r): n for t, rows in expected.items() for r, n in rows.items()}), f"seed {seed}"

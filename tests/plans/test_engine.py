@@ -39,8 +39,8 @@ def test_the_cases_have_something_in_them(monkeypatch: pytest.MonkeyPatch) -> No
         seen[method] += tree != self.tree
         begin(self, tree, method, *rest)
 
-    def arrived(self: Any, entries: Any) -> Any:
-        bin = arrive(self, entries)
+    def arrived(self: Any, number: int, entries: Any) -> Any:
+        bin = arrive(self, number, entries)
         seen["bins that moved"] += 1
         seen["bins that moved in mid-migration"] += bin.running.migration is not None
         seen["bins that moved with replans that wait"] += bool(bin.queue)

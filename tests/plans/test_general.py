@@ -119,7 +119,7 @@ def test_ghm_ends_when_it_has_caught_up() -> None:
         bin.run(time, {"a": [(0, time)], "b": []})
         bin.work(2)
         entries = dict(bin.entries())
-        assert dict(OpaqueBins(opaque, "join first").arrived(dict(entries)).entries()) == entries
+        assert dict(OpaqueBins(opaque, "join first").arrived(0, dict(entries)).entries()) == entries
     assert bin.plan.next == "by key" and bin.plan.queued == ("join first",)
     while bin.can_work:
         bin.work(2)

@@ -9,9 +9,9 @@ import pytest
 
 from megaphone.plans import migrating, tree_step
 from megaphone.plans.chains import Chain
-from megaphone.plans.composites import latest
+from megaphone.plans.composites import earliest, latest
 from megaphone.plans.migrating import METHODS, HybMig, Running
-from megaphone.plans.query import Query
+from megaphone.plans.query import Joint, Query
 from megaphone.plans.trees import BadPlan, decompose, joins, lowest, parse
 from tests.plans.cases import Case, Replanned, check, dense_case, oracle, random_case, run, run_case
 
@@ -79,13 +79,13 @@ def test_the_papers_own_error() -> None:
 def max_for_span(patch: pytest.MonkeyPatch) -> None:
     """The paper's window: on the latest times of the two sides."""
 
-    def combine(one: Any, other: Any, window: int, checks: Any) -> Any:
-        composite = tree_step.merge(one, other)
-        if abs(latest(one) - latest(other)) > window:
+    def combine(self: Joint, one: Any, other: Any) -> Any:
+        parts = self.pick(one[0] + other[0])
+        if abs(latest(one) - latest(other)) > self.window or not all(check.holds(parts) for check in self.checks):
             return None
-        return composite if all(check.holds(composite) for check in checks) else None
+        return parts, min(earliest(one), earliest(other)), max(latest(one), latest(other))
 
-    patch.setattr(tree_step, "combine", combine)
+    patch.setattr(Joint, "combine", combine)
 
 
 def no_keep(patch: pytest.MonkeyPatch) -> None:

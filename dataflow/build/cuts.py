@@ -1,0 +1,136 @@
+"""Cuts: what operators have to do with snapshots. Pure; docs/internals/recovery.md is the specification.
+
+The cut at t is every effect of times before t, and none of later ones. An operator that keeps something from one time
+to the next is a *participant*: it *enrols* with its dataflow and gets a `Gate`, which says how far it may go. When
+everything before the cut is done there, it gives its *share* of the cut, and goes on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from dataflow.errors import DataflowError
+
+if TYPE_CHECKING:
+    from dataflow.build.hooks import Durable, Words
+    from dataflow.time.order import Time
+
+FOREVER = (1 << 63) - 1
+"""The time of the final cut: after all others."""
+
+PIECE = 1 << 17  # words of state in one piece of a copy: a megabyte
+
+
+class Unrecoverable(DataflowError):
+    """A dataflow, with recovery, that has something which cannot be recovered."""
+
+
+class Keeps(Enum):
+    """What an operator keeps from one time to the next, as far as its dataflow must know."""
+
+    NOTHING = "nothing"  # all that it holds came from times that are not complete, and comes again
+    SHARE = "a share"  # a participant has enrolled for it
+    UNKNOWN = "unknown"  # nobody has said: it cannot be recovered
+
+
+@dataclass
+class Share:
+    """What a participant gives to a cut. `plain` must be encodable (see `dataflow.comm.codec`)."""
+
+    plain: object = None
+    frozen: FrozenShards | None = None
+    prepare: Callable[[], Awaitable[object]] | None = None  # makes output durable; returns its token, encodable
+    seen: Time | None = None  # the greatest time that the participant knows of
+
+
+class Participant(ABC):
+    """Takes part in cuts under a name that no other participant of the dataflow has."""
+
+    name: str
+
+    @abstractmethod
+    def restore(self, shares: Mapping[int, object]) -> None:
+        """Takes the plain shares of a manifest, by the number that each worker had then. Called once, when the dataflow
+        is complete and nothing has run, only if there is a manifest to go on from. Shards follow, before `resume`."""
+
+    def resume(self) -> None:  # noqa: B027  # few have anything to do
+        """All shards are back (or there were none): the participant may start. Called once, with or without a
+        manifest."""
+
+    async def commit(self, time: Time, plain: object, token: object) -> None:  # noqa: B027  # most have no need
+        """The snapshot at a time is durable, with this participant's plain share and token. Idempotent. For recovery,
+        the tokens of all old workers are committed by worker 0."""
+
+    def forgo(self, frozen: FrozenShards) -> None:  # noqa: B027  # most freeze nothing
+        """The snapshot was abandoned: what was frozen counts as changed again. Few have any."""
+
+
+class Cutting(Protocol):
+    """What a gate needs of the keeper of its dataflow."""
+
+    def gave(self, gate: Gate, share: Share) -> None:
+        """A participant has given its share of the cut at its gate."""
+
+
+class Gate:
+    """How far a participant may go. Without recovery there is none.
+
+    Invariant: `cut` is None or equal to `limit`. The participant must not apply anything at or after `limit`, nor take
+    state out or let state in at such times.
+    """
+
+    def __init__(self, participant: Participant, keeper: Cutting, activate: Callable[[], None]) -> None:
+        self.participant = participant
+        self.limit: Time = 0  # closed until it is resumed
+        self.cut: Time | None = None  # the cut that waits for this participant's share, if one does
+        self.activate = activate  # called when the limit has moved, or a cut waits
+        self._keeper = keeper
+
+    def opens(self, time: Time) -> bool:
+        """Whether things at `time` may be done now."""
+        return bool(time < self.limit)
+
+    def give(self, share: Share) -> None:
+        """Gives the share of the cut that waits. The limit moves on at once."""
+        assert self.cut is not None, "no cut waits for this share"
+        self._keeper.gave(self, share)
+
+
+class FrozenShards:
+    """Shards of an operator as they are at a cut, copied one by one: as the writer asks, or before they change."""
+
+    def __init__(self, durable: Durable, shards: Iterable[int], empty: Iterable[int] = ()) -> None:
+        """`shards`: those to copy. `empty`: those that have changed and hold nothing now."""
+        self.name = ""
+        self.shards = sorted(shards)
+        self.empty = sorted(empty)
+        self._durable = durable
+        self._left = dict.fromkeys(self.shards)
+        self._copied: deque[tuple[int, list[Words]]] = deque((shard, []) for shard in self.empty)
+
+    def touch(self, shards: Iterable[int] | None = None) -> None:
+        """Copies these now (all, if None), where that has not been done: they are about to change."""
+        if self._left:
+            for shard in tuple(self._left) if shards is None else shards:
+                if shard in self._left:
+                    self._copy(shard)
+
+    def pop(self) -> tuple[int, list[Words]] | None:
+        """A shard that was not popped before, with its pieces; None if that was all."""
+        if not self._copied and self._left:
+            self._copy(next(iter(self._left)))
+        return self._copied.popleft() if self._copied else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything has been copied, so that shards may change freely."""
+        return not self._left
+
+    def _copy(self, shard: int) -> None:
+        self._copied.append((shard, list(self._durable.copy(shard, PIECE))))
+        del self._left[shard]
