@@ -4,8 +4,9 @@
 - `sampling`: statistics from samples of the streams.
 - `costs`: what a plan costs while it runs, and what migrating costs. `search`: the cheapest order.
 - `decision`: when to change, with hysteresis. `driver`: the closed loop around a controller.
+- `watching`: samples of streams while they flow, for the driver. Import it by name: it alone needs the engine.
 
-All but the driver are pure functions of plain data. ``python -m planners order LOG --dry-run`` runs it on a log.
+All but the last two are pure functions of plain data. ``python -m planners order LOG --dry-run`` runs it on a log.
 """
 
 from planners.plans.costs import MigrationCost, migration_costs

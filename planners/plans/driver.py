@@ -34,17 +34,15 @@ class Replannable(Protocol[Strategy_contra]):
 
 
 class PlanDriver(Generic[Item, Strategy]):
-    """Between a loop and a controller, on the worker that issues replans: `hear` samples, and `step` now and then.
-
-    An interval is over when every worker has sent a sample. A worker that sees nothing sends an empty one. While the
-    controller is busy samples are heard, and nothing is decided. `dry_run` decides and logs, and changes nothing.
+    """Between a loop and a controller, on the worker that issues replans: `hear` the sample of each interval (see
+    `watching`), and `step` now and then. While the controller is busy samples are heard, and nothing is decided.
+    `dry_run` decides and logs, and changes nothing.
     """
 
     def __init__(
         self,
         controller: Replannable[Strategy],
         window: float,
-        workers: int,
         loop: ReplanLoop | None = None,
         *,
         key_of: KeyFunction[Item] | None = None,
@@ -55,26 +53,25 @@ class PlanDriver(Generic[Item, Strategy]):
     ) -> None:
         self._controller = controller
         self._window = window
-        self._workers = workers
         self._loop = loop or ReplanLoop()
         self._key_of = key_of
         self._where = where or {}
         self._strategy = strategy
         self._dry_run = dry_run
         self._tell = tell
-        self._heard: dict[int, list[JoinSample[Item]]] = {}  # by worker, samples that were not used
+        self._heard: list[JoinSample[Item]] = []  # of which nothing was decided
         self.decisions: list[ReplanDecision] = []
 
-    def hear(self, worker: int, sample: JoinSample[Item]) -> None:
-        """A sample of a worker's interval."""
-        self._heard.setdefault(worker, []).append(sample)
+    def hear(self, sample: JoinSample[Item]) -> None:
+        """The sample of an interval, of all workers."""
+        self._heard.append(sample)
 
     def step(self) -> ReplanDecision | None:
-        """Decides if an interval is over and no migration under way, and has the controller begin one."""
-        if len(self._heard) < self._workers or self._controller.busy:
+        """Decides if an interval is over and no migration under way, and has the controller begin one. Intervals that
+        were heard together are judged as one."""
+        if not self._heard or self._controller.busy:
             return None
-        samples = [sample for each in self._heard.values() for sample in each]
-        self._heard = {}
+        samples, self._heard = self._heard, []
         decision = self._decide([sample for sample in samples if sample.span > 0])
         self.decisions.append(decision)
         log.info("%s%s", "(dry run) " if self._dry_run else "", decision)

@@ -116,13 +116,10 @@ def sample(seed: int, rare: str, time: int) -> JoinSample[Any]:
 
 def driven(rares: str, **options: Any) -> tuple[FakeController, list[ReplanDecision]]:
     controller = FakeController()
-    driver = PlanDriver[Any, str](
-        controller, WINDOW, 2, ReplanLoop(), key_of=lambda r: r[0], strategy="fluid", **options
-    )
+    driver = PlanDriver[Any, str](controller, WINDOW, ReplanLoop(), key_of=lambda r: r[0], strategy="fluid", **options)
     for i, rare in enumerate(rares):
-        for worker in (0, 1):
-            assert driver.step() is None, "an interval is over when every worker has sent its sample"
-            driver.hear(worker, sample(10 * i + worker, rare, 400 * i))
+        assert driver.step() is None, "nothing was heard since"
+        driver.hear(sample(i, rare, 400 * i))
         assert driver.step() is not None
     return controller, driver.decisions
 
@@ -142,21 +139,21 @@ def test_a_dry_run_changes_nothing() -> None:
 
 def test_the_driver_says_why_it_holds() -> None:
     controller = FakeController()
-    driver = PlanDriver[Any, str](controller, WINDOW, 1, key_of=lambda r: r[0])
-    driver.hear(0, JoinSampler[Any](NAMES).take())
+    driver = PlanDriver[Any, str](controller, WINDOW, key_of=lambda r: r[0])
+    driver.hear(JoinSampler[Any](NAMES).take())
     decision = driver.step()
     assert decision is not None and decision.reason == "nothing came in any stream"
     sampler = JoinSampler[Any](NAMES)
     sampler.see("a", 1, [(1, 1)])
-    driver.hear(0, sampler.take())
+    driver.hear(sampler.take())
     decision = driver.step()
     assert decision is not None and decision.reason == "nothing came in b, c, d"
     controller.plans = ["x", "y"]
-    driver.hear(0, sample(1, "a", 0))
+    driver.hear(sample(1, "a", 0))
     decision = driver.step()
     assert decision is not None and "2 different plans" in decision.reason
     controller.busy = True
-    driver.hear(0, sample(1, "a", 0))
+    driver.hear(sample(1, "a", 0))
     assert driver.step() is None
 
 

@@ -167,7 +167,7 @@ def _shares_below(run_: Run, seen: Mapping[str, Course]) -> list[float]:
 # ---------------------------------------------------------------------------------------- 5.3 to 5.5: by a parameter
 
 
-def _by_parameter(run_: Run, number: str, parameter: str, values: Sequence[float], axis: str) -> None:
+def _by_parameter(run_: Run, number: str, parameter: str, values: Sequence[float], axis: str, note: str = "") -> None:
     memory = ByParameter("", axis, "most tuples in states", values)
     work = ByParameter("", axis, "evaluations in all", values)
     for value in run_.each(parameter, list(values)):
@@ -187,7 +187,7 @@ def _by_parameter(run_: Run, number: str, parameter: str, values: Sequence[float
     caption = (
         f"{fixed}; {_means(run_)}; everything that arrives in 1.2 w, without a limit of capacity. HybMig over the "
         f"better of MS and PT: tuples {best[0]}, evaluations {best[1]}; the paper has HybMig clearly below both "
-        f"everywhere. {MODEL}"
+        f"everywhere.{note} {MODEL}"
     )
     draw(run_, f"Figure {number}: overhead by {axis}", caption, [[memory, work]])
 
@@ -221,7 +221,8 @@ def hybmig_5_4(run_: Run) -> None:
 
 @figure("hybmig-5.5", "peak memory and evaluations by number of streams: MS, PT and HybMig, right-deep and bushy")
 def hybmig_5_5(run_: Run) -> None:
-    _by_parameter(run_, "5.5", "streams", STREAMS, "number of streams n")
+    note = " At n = 4 the bushy plan shares (A B) with the old one: MS fills one small state."
+    _by_parameter(run_, "5.5", "streams", STREAMS, "number of streams n", note)
 
 
 # ------------------------------------------------------------------------------------- 5.6 and 5.7: the optimisations
@@ -275,9 +276,9 @@ def hybmig_5_7(run_: Run) -> None:
     caption = (
         f"w = 3 min (dashed), n = 6, old plan left-deep, new plan right-deep; {_means(run_)}. Until the old plan is "
         "gone; for MS until states are filled. As in the paper, BSC ends at once at low rates and its gain fades with "
-        "load, and at 0.53 million/s MS goes from 50 s to some 800 s at 1.6; unlike there, PT and HybMig need "
-        "more than w "
-        f"well before 1.6, since nothing keeps up. {MODEL}"
+        "load; at 0.53 million/s MS goes from 50 s to some 800 s at 1.6. Unlike there (PT at 1.6 only), PT and HybMig "
+        "last longer than w from 1.3 on at 9 million/s, and from 0.7 (PT) and 1 (HybMig) on at 0.53, since they cannot "
+        f"keep up; MS, whose states are filled sooner, cannot either. {MODEL}"
     )
     draw(run_, "Figure 5.7: background state computation", caption, [[*durations, work]])
 

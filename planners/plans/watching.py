@@ -1,0 +1,86 @@
+"""Samples of streams while they flow: a reservoir for each stream on each worker, gathered interval by interval.
+
+An interval is over when its last time is complete, which the frontier tells: a worker that saw nothing sends nothing,
+and nobody waits for it. What is sampled costs a few steps per record that is kept, not per record that comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TypeAlias
+
+from dataflow import Stream
+from dataflow.errors import ConstructionError
+from dataflow.lowlevel import Capability, MessageCapability, Notificator, OutputPort, ToWorker
+from planners.plans.sampling import Item, JoinSample, Reservoir, merged
+
+Part: TypeAlias = "tuple[str, int, tuple[Item, ...]]"
+"""What a worker saw of a stream in an interval: its name, how many records, and some of them."""
+
+
+def watch(
+    streams: Mapping[str, Stream[Item]],
+    every: int,
+    hear: Callable[[JoinSample[Item]], None],
+    size: int = 1_000,
+    worker: int = 0,
+    seed: int = 0,
+) -> None:
+    """Has `hear` called on one worker with a sample of each interval of `every` times. Streams of rows; integer times.
+
+    Build it on every worker, in the dataflow that has the streams.
+    """
+    if type(every) is not int or every < 1 or size < 1:
+        raise ConstructionError(
+            f"an interval is a positive number of times, and a sample of records: not {every}, {size}"
+        )
+    peers = next(iter(streams.values())).scope.peers
+    first, *others = [_sampled(stream, name, every, size, seed) for name, stream in streams.items()]
+    parts = first.concat(*others, name="samples") if others else first
+    gathered: dict[int, list[Part[Item]]] = {}
+
+    def on_parts(
+        message: MessageCapability, batch: list[Part[Item]], output: OutputPort[None], notificator: Notificator
+    ) -> None:
+        gathered.setdefault(message.time, []).extend(batch)
+        notificator.notify_at(message.delayed(message.time))
+
+    def on_interval(capability: Capability, output: OutputPort[None], notificator: Notificator) -> None:
+        end = capability.time + 1
+        hear(_together(gathered.pop(capability.time), [*streams], end - every, end, size))
+
+    parts.unary_notify("gather samples", on_parts, on_interval, pact=ToWorker(worker % peers))
+
+
+def _sampled(stream: Stream[Item], name: str, every: int, size: int, seed: int) -> Stream[Part[Item]]:
+    """What this worker sees of a stream, at the last time of each interval."""
+    held: dict[int, Reservoir[Item]] = {}  # by that time
+    chance = Random(f"{seed} {name}")
+
+    def on_batch(
+        message: MessageCapability, batch: list[Item], output: OutputPort[Part[Item]], notificator: Notificator
+    ) -> None:
+        if not isinstance(batch, list):
+            raise TypeError(f"the stream {name} has columns, and samples are of rows")
+        last = (message.time // every + 1) * every - 1
+        if last not in held:
+            held[last] = Reservoir(size, chance)
+            notificator.notify_at(message.delayed(last))
+        held[last].see(batch)
+
+    def on_interval(capability: Capability, output: OutputPort[Part[Item]], notificator: Notificator) -> None:
+        seen = held.pop(capability.time)
+        output.give(capability, [(name, seen.seen, tuple(seen.items))])
+
+    return stream.unary_notify(f"sample {name}", on_batch, on_interval)
+
+
+def _together(parts: list[Part[Item]], names: list[str], begin: int, end: int, size: int) -> JoinSample[Item]:
+    """One sample of what all workers saw."""
+    none: dict[str, tuple[Item, ...]] = dict.fromkeys(names, ())
+    samples = [
+        JoinSample({**none, name: items}, {**dict.fromkeys(names, 0), name: seen}, begin, end)
+        for name, seen, items in sorted(parts, key=lambda part: part[:2])
+    ]
+    return merged(samples, size)
