@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,9 +13,13 @@ import pytest
 from bench.experiments.hybmig.boxes import GeneralHybrid, GeneralMovingState, GeneralParallelTrack, MedianBox
 from bench.experiments.hybmig.clock import Course, run
 from bench.experiments.hybmig.counting import Contents, Extent, climb
+from bench.experiments.hybmig.figures import SLOW
 from bench.experiments.hybmig.hybrid import Hybrid
 from bench.experiments.hybmig.methods import MovingState, ParallelTracks, Steady
 from bench.experiments.hybmig.setting import ELSEWHERE, Arrival, Setting
+from bench.papers import MEASURED
+from bench.registry import figures
+from bench.run import Run
 from megaphone.plans import migrating
 from megaphone.plans.migrating import HybMig, Options, Running
 from megaphone.plans.query import Query
@@ -167,6 +172,16 @@ def test_capacity_changes_when_but_not_what() -> None:
     assert slow.evaluations.max() <= 400 * 1.000001
 
 
+def test_at_the_slow_capacity_moving_state_takes_as_long_as_in_the_paper() -> None:
+    setting = Setting()
+
+    def moving_state(tree: Tree, contents: Contents) -> Steady:
+        return MovingState(tree, contents, setting.right_deep)
+
+    seen = [run(setting.but(seed=seed), moving_state, SLOW).silence for seed in range(1, 5)]
+    assert 45 < sum(seen) / len(seen) < 55
+
+
 def test_work_in_the_background_uses_what_is_left() -> None:
     busy, idle, none = small(1_500.0, "background"), small(1e9, "background"), small(1e9, "hybmig")
     assert idle.duration < 1 < busy.duration <= none.duration == pytest.approx(30, abs=1)
@@ -178,3 +193,16 @@ def test_extent_of_everything() -> None:
         contents.add(Arrival(time, stream, 3))
     assert climb(parse("A B", "AB"), Arrival(3, 1, 3), Extent(contents)) == (2, 2)
     assert climb(parse("A B", "AB"), Arrival(3, 1, ELSEWHERE), Extent(contents)) == (2, 0)
+
+
+def test_a_figure_is_drawn(tmp_path: Path) -> None:
+    name = "hybmig-5.8"
+    run_ = Run(quick=True, folder=tmp_path)
+    run_.begin(name)
+    (found,) = figures.select([name])
+    found.body(run_)
+    assert [path.name for path in run_.pictures] == [f"{name}.png"] and run_.results
+
+
+def test_all_figures_of_the_paper_are_there() -> None:
+    assert all(f"hybmig-{number}" in figures for number in MEASURED["hybmig"])
