@@ -116,6 +116,7 @@ class Configurations(Generic[A]):
         """Forgets configurations that were replaced at times for which nobody can ask any more."""
         while self._since and is_past(self._since.peekitem(0)[0]):
             _, self._first = self._since.popitem(0)
+        self._plans.retire(is_past)
 
     @property
     def _last(self) -> Configuration[A]:

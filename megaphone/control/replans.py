@@ -7,7 +7,7 @@ is known here of an operator's plans is what was said on its control stream: its
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeAlias
 
@@ -38,6 +38,11 @@ class Replan:
     share: bool = True
     background: bool = True
     order: Literal["time", "paper"] = "time"
+    operator: str = ""  # whom it is for; all operators on the stream, if it does not say
+
+    def renumbered(self, workers: int) -> Replan:
+        """The same, where there are other workers now: a plan does not depend on them."""
+        return self
 
     def __repr__(self) -> str:
         given = [] if self.method is None else [f"method={self.method!r}"]
@@ -95,15 +100,18 @@ class NoPlans(PlanSpace):
 
 
 class KnownPlans:
-    """By bin, which plan it is to have, as far as was heard on the control stream.
+    """By bin, which plan it is to have, as far as was heard on the control stream. `trusts`: updates were accepted by
+    an earlier life and are sent again before anything is heard; they are not refused for what is not known yet.
 
     Costs: a time that becomes final O(bins x its replans); the rest O(what was said).
     """
 
-    def __init__(self, space: PlanSpace, bins: int) -> None:
+    def __init__(self, space: PlanSpace, bins: int, trusts: bool = False) -> None:
         self.space = space
+        self.trusts = trusts
         self._bins = bins
-        self._final: dict[int, str] = {}  # bins that have another than the first
+        self._past: dict[int, str] = {}  # bins that have another than the first, before the first of _since
+        self._since: dict[int, dict[int, str]] = {}  # by time, in their order, bins that are to have another from then
         self._pending: dict[int, list[Replan]] = {}  # by time
         self._sent: list[Replan] = []  # from this worker, and not heard yet
 
@@ -111,14 +119,16 @@ class KnownPlans:
         """The replan in normal form. ControlError if it makes no sense for this operator, or if its bins have that plan
         and nothing else is known to come: whoever sends it is mistaken about what runs."""
         checked = self.space.check(replan)
-        if checked.plan is not None and all(self._heard_of(bin) == {checked.plan} for bin in self._bins_of(checked)):
+        if checked.plan is None or self.trusts:
+            return checked
+        if all(self._heard_of(bin) == {checked.plan} for bin in self._bins_of(checked)):
             which = "the operator has" if checked.bins is None else "these bins have"
             raise ControlError(f"{which} the plan {checked.plan!r} already: a replan changes it")
         return checked
 
     def _heard_of(self, bin: int) -> set[str]:
         """The plans that a bin has or, as far as was heard, will have."""
-        plans = {self._final.get(bin, self.space.first)}
+        plans = {self._latest(bin)}
         for replans in (*self._pending.values(), self._sent):
             plans |= {r.plan for r in replans if r.plan is not None and bin in self._bins_of(r)}
         return plans
@@ -147,14 +157,36 @@ class KnownPlans:
         for number, replan in enumerate(replans):
             bins = np.flatnonzero(chosen == number)
             if len(bins) and replan.plan is not None:
-                self._final.update(dict.fromkeys(bins.tolist(), replan.plan))
+                self._since.setdefault(time, {}).update(dict.fromkeys(bins.tolist(), replan.plan))
                 result.append((bins, replan))
         return result
+
+    def retire(self, is_past: Callable[[int], bool]) -> None:
+        """Nobody can ask any more what was so before times that are past."""
+        for time in [time for time in self._since if is_past(time)]:
+            self._past.update(self._since.pop(time))
+
+    def _latest(self, bin: int) -> str:
+        for changes in reversed(self._since.values()):
+            if bin in changes:
+                return changes[bin]
+        return self._past.get(bin, self.space.first)
 
     @property
     def plans(self) -> list[str]:
         """By bin, its plan as far as that is final. A bin may still be on its way there."""
-        return [self._final.get(bin, self.space.first) for bin in range(self._bins)]
+        return [self._latest(bin) for bin in range(self._bins)]
+
+    def changed_at(self, time: int) -> dict[int, str]:
+        """By bin that has another plan than the first, at a time that is final: what a snapshot needs."""
+        changed = dict(self._past)
+        for at, changes in self._since.items():
+            changed.update(changes if at <= time else {})
+        return changed
+
+    def restore(self, changed: Mapping[int, str]) -> None:
+        """What was so when a snapshot was taken."""
+        self._past = dict(changed)
 
 
 def _rank(replan: Replan) -> tuple[bool, str, str, bool, bool, str]:

@@ -74,7 +74,7 @@ class S(Generic[B]):
         self._install_returning()
         self._is_idle = True
         self._host.step()
-        if self._plans is not None and self._plans.can_work:
+        if self._plans is not None and self._plans.next_work is not None:
             self._work(self._plans)
         self._reporter.end()
 
@@ -83,7 +83,7 @@ class S(Generic[B]):
         nothing can come any more that it would be for."""
         if self._is_idle:
             plans.work(self._budget)
-        if plans.can_work and not all(port.done for port in self._context.inputs):
+        if plans.next_work is not None and not all(port.done for port in self._context.inputs):
             self._context.activate()
 
     def _install_arrivals(self) -> None:

@@ -94,8 +94,8 @@ class PlanBin(ABC):
 
     @property
     @abstractmethod
-    def is_blank(self) -> bool:
-        """Whether it is as if nobody had ever written to it or replanned it."""
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it but a plan."""
 
     @property
     @abstractmethod
@@ -118,13 +118,14 @@ class PlanBin(ABC):
 
 
 class BinMaker(ABC):
-    """Makes bins of one operator. `streams`: the names of its inputs."""
+    """Makes bins of one operator. `streams`: the names of its inputs. `first`: the plan with which all begin."""
 
     streams: tuple[str, ...]
+    first: str
 
     @abstractmethod
-    def new(self, number: int) -> PlanBin:
-        """A bin that nobody has written to."""
+    def new(self, number: int, plan: str) -> PlanBin:
+        """A bin that has nothing in it but a plan."""
 
     @abstractmethod
     def arrived(self, number: int, entries: Entries) -> PlanBin:

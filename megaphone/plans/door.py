@@ -56,8 +56,8 @@ class PlanStore(Store[B]):
 
     @property
     @abstractmethod
-    def can_work(self) -> bool:
-        """Whether there is something to do in the background."""
+    def next_work(self) -> int | None:
+        """The bin that `work` would change, if there is something to do in the background."""
 
     @abstractmethod
     def work(self, budget: int) -> None:

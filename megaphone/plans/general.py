@@ -70,14 +70,13 @@ class Switching:
 class OpaqueBin(PlanBin):
     """A bin of opaque plans. It keeps the records of the last `reach`, by time."""
 
-    def __init__(self, opaque: Opaque, first: str) -> None:
+    def __init__(self, opaque: Opaque, plan: str) -> None:
         super().__init__()
         self.opaque = opaque
-        self.name = first
+        self.name = plan
         self.state: dict[Key, State] = {}
         self.history: dict[int, Arrivals] = {}  # invariant: in the order of time
         self.switching: Switching | None = None
-        self._first = first
 
     @property
     def _migrates(self) -> bool:
@@ -158,8 +157,8 @@ class OpaqueBin(PlanBin):
         return self.switching is not None and self.switching.method == "ghm"
 
     @property
-    def is_blank(self) -> bool:
-        return not (self.queue or self.switching or self.history) and self.name == self._first
+    def is_empty(self) -> bool:
+        return not (self.queue or self.switching or self.history)
 
     @property
     def plan(self) -> PlanView:
@@ -198,8 +197,8 @@ class OpaqueBins(BinMaker):
         self.first = first
         self.streams = opaque.streams
 
-    def new(self, number: int) -> OpaqueBin:
-        return OpaqueBin(self.opaque, self.first)
+    def new(self, number: int, plan: str) -> OpaqueBin:
+        return OpaqueBin(self.opaque, plan)
 
     def arrived(self, number: int, entries: Entries) -> OpaqueBin:
         bin = OpaqueBin(self.opaque, self.first)

@@ -21,12 +21,11 @@ _LOOKED_AT: Final = 4  # records of a stream that are weighed
 
 
 class JoinBin(PlanBin):
-    """A bin of a join. `first`: the plan of bins that nobody has replanned."""
+    """A bin of a join."""
 
-    def __init__(self, first: Tree, running: Running) -> None:
+    def __init__(self, running: Running) -> None:
         super().__init__()
         self.running = running
-        self._first = first
 
     @property
     def _migrates(self) -> bool:
@@ -60,9 +59,8 @@ class JoinBin(PlanBin):
         return self.running.can_work
 
     @property
-    def is_blank(self) -> bool:
-        running = self.running
-        return not (self.queue or self._migrates or running.tuples) and running.tree == self._first
+    def is_empty(self) -> bool:
+        return not (self.queue or self._migrates or self.running.tuples)
 
     @property
     def plan(self) -> PlanView:
@@ -107,15 +105,15 @@ class JoinBins(BinMaker):
 
     def __init__(self, query: Query, first: Tree) -> None:
         self.query = query
-        self.first = first
+        self.first = str(canonical(first, query.streams))
         self.streams = query.streams
 
-    def new(self, number: int) -> JoinBin:
-        return JoinBin(self.first, Running(self.query, self.first, mix(number)))
+    def new(self, number: int, plan: str) -> JoinBin:
+        return JoinBin(Running(self.query, self.query.plan(plan), mix(number)))
 
     def arrived(self, number: int, entries: Entries) -> JoinBin:
         last, queue = entries.pop(("bin",))
-        bin = JoinBin(self.first, from_entries(self.query, entries, mix(number)))
+        bin = JoinBin(from_entries(self.query, entries, mix(number)))
         bin.last, bin.queue = last, [Asked(*asked) for asked in queue]
         return bin
 

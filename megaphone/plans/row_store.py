@@ -1,7 +1,8 @@
 """A store of bins in rows whose plans can change: joins and opaque plans.
 
 A bin that has something to do by itself wakes at a time: that is what is post-dated here. The store finds bins by the
-times at which they wake; what they do then is their own business.
+times at which they wake; what they do then is their own business. Of a bin that has nothing in it but a plan the store
+keeps just that: of 2^20 bins most may be empty, and a replan is for all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dataflow.time.order import Time
 from megaphone.control.replans import Replan
 from megaphone.plans.bins import Asked, BinMaker, PlanBin
 from megaphone.plans.door import PlanStore, PlanView
+
+_EMPTY = 64  # bytes of a bin that has nothing but a plan, about
 
 
 class Wakes:
@@ -69,6 +72,7 @@ class PlanRowStore(PlanStore[Rows]):
         self.records: Numbers = np.zeros(bins, np.int64)
         self._maker = maker
         self._held: dict[int, PlanBin] = {}
+        self._empty: dict[int, str] = {}  # the plans of bins that have nothing else, and not the first one
         self._noted: dict[int, list[Asked]] = {}  # for bins that may not have arrived
         self._arriving: dict[int, Arriving] = {}  # bins of which pieces are missing
         self._wakes = Wakes()
@@ -90,7 +94,10 @@ class PlanRowStore(PlanStore[Rows]):
         for number, parts in groups.items():
             self.records[number] += sum(map(len, parts))
         for number in self._wakes.due(time):
-            groups.setdefault(number, self._nothing())
+            if number in groups or number in self._held:
+                groups.setdefault(number, self._nothing())
+            else:
+                self._replan_empty(number)
         results: list[Record] = []
         for number, parts in groups.items():
             bin = self._settled(number)
@@ -118,9 +125,9 @@ class PlanRowStore(PlanStore[Rows]):
     def _settled(self, number: int) -> PlanBin:
         """A bin that is here, or is made; it has heard of its replans."""
         assert number not in self._arriving, f"bin {number} is asked for, and pieces of it are missing"
-        bin = self._held.get(number)
-        if bin is None:
-            bin = self._held[number] = self._maker.new(number)
+        if number not in self._held:
+            self._held[number] = self._maker.new(number, self._empty.pop(number, self._maker.first))
+        bin = self._held[number]
         for asked in self._noted.pop(number, ()):
             bin.note(asked)
         return bin
@@ -128,15 +135,28 @@ class PlanRowStore(PlanStore[Rows]):
     def _file(self, number: int, bin: PlanBin) -> None:
         """Files a bin where it will be found again, after it has changed."""
         self._mark(number)
-        if bin.is_blank:
-            del self._held[number]
         self._wakes.set(number, bin.wakes)
+        if bin.is_empty:
+            del self._held[number]
+            self._keep_plan(number, bin.plan.plan)
         if bin.can_work:
             self._working[number] = None
         else:
             self._working.pop(number, None)
 
+    def _keep_plan(self, number: int, plan: str) -> None:
+        if plan == self._maker.first:
+            self._empty.pop(number, None)
+        else:
+            self._empty[number] = plan
+
     # Plans
+
+    def _replan_empty(self, number: int) -> None:
+        """A bin in which there is nothing gets the last plan that was asked for, without a word."""
+        self._mark(number)
+        self._wakes.set(number, None)
+        self._keep_plan(number, self._noted.pop(number)[-1].plan)
 
     def note(self, time: int, bins: NDArray[np.int64], replan: Replan) -> None:
         assert replan.plan is not None and replan.method is not None, "a plan space has checked it"
@@ -147,18 +167,19 @@ class PlanRowStore(PlanStore[Rows]):
             self._wakes.set(number, time if before is None else min(before, time))
 
     @property
-    def can_work(self) -> bool:
-        return bool(self._working)
+    def next_work(self) -> int | None:
+        return next(iter(self._working), None)
 
     def work(self, budget: int) -> None:
-        number = next(iter(self._working))
+        number = self.next_work
+        assert number is not None, "there is nothing to do"
         del self._working[number]  # its turn comes again after the others'
         bin = self._settled(number)
         bin.work(budget)
         self._file(number, bin)
 
     def plan_of(self, bin: int) -> PlanView:
-        return self._held[bin].plan if bin in self._held else self._maker.new(bin).plan
+        return self._held[bin].plan if bin in self._held else PlanView(self._empty.get(bin, self._maker.first))
 
     # Bins
 
@@ -166,7 +187,8 @@ class PlanRowStore(PlanStore[Rows]):
         self._mark(bin)
         for piece in self._pieces(bin, limit):
             if piece.head[0] == BIN:  # all of it has been encoded: what cannot move stays, whole
-                del self._held[bin]
+                self._held.pop(bin, None)
+                self._empty.pop(bin, None)
                 self._wakes.set(bin, None)
                 self._working.pop(bin, None)
             yield piece
@@ -175,9 +197,12 @@ class PlanRowStore(PlanStore[Rows]):
         return self._pieces(bin, limit)
 
     def _pieces(self, number: int, limit: int) -> Iterator[Piece]:
-        if number not in self._held and number not in self._noted:
+        if number in self._held or number in self._noted:
+            entries = dict(self._settled(number).entries())
+        elif number in self._empty:
+            entries = dict(self._maker.new(number, self._empty[number]).entries())
+        else:
             return
-        entries = dict(self._settled(number).entries())
         try:
             yield from depart(Address(number), entries, {}, limit)
         except TypeError as error:
@@ -187,7 +212,7 @@ class PlanRowStore(PlanStore[Rows]):
         number = piece.bin
         if piece.part != 0 or number >= self.bins or piece.is_key:
             raise ValueError(f"a piece of part {piece.part} of bin {number}, of which there is none")
-        if number in self._held:
+        if number in self._held or number in self._empty:
             raise AssertionError(f"bin {number} is here already")
         self._mark(number)
         arriving = self._arriving.setdefault(number, Arriving())
@@ -215,7 +240,8 @@ class PlanRowStore(PlanStore[Rows]):
         return {}
 
     def occupied(self) -> NDArray[np.intp]:
-        return np.array(sorted(self._held.keys() | (self._noted.keys() - self._arriving.keys())), np.intp)
+        noted = self._noted.keys() - self._arriving.keys()
+        return np.array(sorted(self._held.keys() | self._empty.keys() | noted), np.intp)
 
     def has(self, bins: Bins) -> Flags:
         return np.isin(bins, self.occupied())
@@ -228,11 +254,12 @@ class PlanRowStore(PlanStore[Rows]):
         return sum(len(bin.view()) for bin in self._held.values())
 
     def sizes(self, first: int, end: int) -> Numbers:
-        sizes = np.zeros(end - first, np.int64)
+        sizes = np.zeros(self.bins, np.int64)
+        sizes[list(self._empty)] = _EMPTY
         for number, bin in self._held.items():
             if first <= number < end:
-                sizes[number - first] = bin.weight()
-        return sizes
+                sizes[number] = bin.weight()
+        return sizes[first:end]
 
     def track_changes(self) -> None:
         if self._changed is None:

@@ -103,9 +103,9 @@ def test_what_has_no_reach() -> None:
 def test_bins_are_forgotten_when_nothing_is_in_reach() -> None:
     bin = OpaqueBin(Opaque(("a", "b"), PLANS, 5), "join first")
     bin.run(3, {"a": [(1, 1)], "b": []})
-    assert bin.wakes == 9 and not bin.is_blank
+    assert bin.wakes == 9 and not bin.is_empty
     bin.run(9, {})
-    assert bin.is_blank and bin.wakes is None and not bin.state
+    assert bin.is_empty and bin.wakes is None and not bin.state
 
 
 def test_ghm_ends_when_it_has_caught_up() -> None:

@@ -325,7 +325,7 @@ class Replanned(PlanRowStore):
         if time % 3 == 1 and len(self.occupied()):
             self.note(time, self.occupied().astype(np.int64), Replan(*plans[time // 3 % 3]))
         results = super().run(time, batches)
-        if time % 2 and self.can_work:
+        if time % 2 and self.next_work is not None:
             self.work(5)
         return results
 
