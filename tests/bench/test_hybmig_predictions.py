@@ -9,7 +9,7 @@ import pytest
 
 from bench.experiments.hybmig.clock import Course, run
 from bench.experiments.hybmig.counting import Contents
-from bench.experiments.hybmig.methods import MovingState, Steady
+from bench.experiments.hybmig.methods import MovingState, Steady, plan_size
 from bench.experiments.hybmig.setting import Setting
 from megaphone.plans.trees import Tree
 from planners.plans.costs import WorkModel
@@ -52,10 +52,16 @@ def test_filling(courses: list[Course]) -> None:
     assert model.filling(OLD, NEW) - made == pytest.approx(counted, rel=0.1)
 
 
-def test_tuples(courses: list[Course]) -> None:
-    """Before the migration data are steady."""
-    before = np.mean([np.mean(course.tuples[: -course.begin - 1]) for course in courses])
-    assert WorkModel(Cardinalities(known("A"))).tuples(OLD) == pytest.approx(before, rel=0.2)
+def test_tuples() -> None:
+    """Before the migration data are steady. How many records of A are within the domain varies a lot: many seeds."""
+    sizes = []
+    for seed in range(60):
+        contents = Contents(SETTING.names, SETTING.window)
+        for arrival in SETTING.but(seed=seed, lead=0.0).arrivals():
+            if arrival.time < 0:
+                contents.add(arrival)
+        sizes.append(plan_size(SETTING.old, contents))
+    assert WorkModel(Cardinalities(known("A"))).tuples(OLD) == pytest.approx(np.mean(sizes), rel=0.15)
 
 
 def test_the_papers_plans_are_nearly_the_cheapest() -> None:
