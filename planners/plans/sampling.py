@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeAlias, TypeVar
@@ -45,13 +45,25 @@ class Reservoir(Generic[Item]):
 
     def see(self, records: Sequence[Item]) -> None:
         """More records."""
-        end = self.seen + len(records)
-        room = self._size - len(self.items)
-        self.items.extend(records[:room])
-        while self._next - 1 < end:
-            self.items[self._chance.randrange(self._size)] = records[self._next - 1 - self.seen]
+        self.keep([(place, records[number]) for place, number in self.picks(len(records))])
+
+    def picks(self, count: int) -> list[tuple[int, int]]:
+        """Which of so many more records are kept, and in which place: for those whose records are costly to make."""
+        room = min(count, self._size - min(self.seen, self._size))
+        picked = [(self.seen + number, number) for number in range(room)]
+        while self._next - 1 < self.seen + count:
+            picked.append((self._chance.randrange(self._size), self._next - 1 - self.seen))
             self._skip()
-        self.seen = end
+        self.seen += count
+        return picked
+
+    def keep(self, picked: Iterable[tuple[int, Item]]) -> None:
+        """The records that were picked, by place."""
+        for place, item in picked:
+            if place < len(self.items):
+                self.items[place] = item
+            else:
+                self.items.append(item)
 
 
 @dataclass(frozen=True)

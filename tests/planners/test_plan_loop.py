@@ -135,6 +135,27 @@ def test_samples_are_of_all_workers_and_whole_intervals() -> None:
             assert sample.seen["b"] == len(sample.records["b"]) and 7 <= len(sample.records["a"]) <= 9
 
 
+async def of_columns(worker: dataflow.Worker) -> list[JoinSample[Any]]:
+    heard: list[JoinSample[Any]] = []
+    with worker.dataflow() as scope:
+        handle, stream = scope.input("one")
+        watch({"a": stream}, 4, heard.append, size=6)
+        probe = stream.probe()
+    for time in range(8):
+        handle.send({"key": [time, -time], "word": [f"x{time}", "y"]})
+        handle.advance_to(time + 1)
+    handle.close()
+    await probe.wait_done()
+    return heard
+
+
+def test_records_of_columns_are_dictionaries() -> None:
+    (heard,) = simulate(of_columns, workers=1)
+    assert [sample.seen for sample in heard] == [{"a": 8}, {"a": 8}]
+    every = [{"key": key, "word": word} for t in range(4, 8) for key, word in ((t, f"x{t}"), (-t, "y"))]
+    assert len(heard[1].records["a"]) == 6 and all(record in every for record in heard[1].records["a"])
+
+
 async def bad(worker: dataflow.Worker) -> None:
     with worker.dataflow() as scope:
         handle, stream = scope.input("one")
