@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.state.durable import DurableStore
+from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
@@ -19,6 +20,7 @@ from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
+from megaphone.router.kept_placement import KeptPlacement
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
 
 if TYPE_CHECKING:
@@ -141,22 +143,26 @@ def assemble(
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     peers = scope.peers
     probe: list[Probe] = []
-    plans = KnownPlans(parts.plans, bins)
-    pact = ControlPact(bins, peers, parts.keys, plans)
+    plans = KnownPlans(parts.plans, bins, trusts=scope.dataflow.recovers)
+    pact = ControlPact(name, bins, peers, parts.keys, plans, scope.dataflow.hooks)
     shared = Shared(parts.store, plans, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
+    statistics = Statistics(bins)
+    statistics.kept = parts.reports
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
+    shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, name, pact).build(make_router, frontier=True)
+    *records, moving = _router(control, streams, name, pact).build(make_router, frontier=True, keeps=Keeps.SHARE)
     host = OperatorBuilder(scope, f"{name} S")
     for stream in records:
         host.add_input(stream, Routed())
     host.add_input(moving, RoutedState())
-    host.add_output()
+    host.add_output(initial=scope.dataflow.recovers, entry=False)
     host.add_output()
 
     def make_host(context: Context) -> Callable[[], None]:
@@ -165,9 +171,8 @@ def assemble(
         arrivals.on_taken = shared.activate_router
         return parts.host(context, shared)
 
-    out, reports = host.build(make_host, frontier=True)
-    statistics = Statistics(bins)
-    statistics.kept = parts.reports
+    shared.kept.watchers.append(lambda: shared.activate_router())
+    out, reports = host.build(make_host, frontier=True, keeps=Keeps.SHARE)
     collect(reports, statistics, name)
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F

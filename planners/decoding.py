@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ def read_object(path: str | Path, advice: str) -> dict[str, object]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BadRequest(f"cannot read {path} ({error.strerror}): {advice}") from None
+        raise BadRequest(f"cannot read {path}: {error.strerror}") from None
     return parse_object(data, str(path), advice)
 
 
@@ -137,4 +138,6 @@ def parquet(path: str | Path, advice: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, OverflowError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno:  # there is no such file, or it cannot be opened
+            raise BadRequest(f"cannot read {path}: {os.strerror(error.errno)}") from None
         raise BadRequest(f"cannot read {path} as Parquet ({_briefly(error)}): {advice}") from None

@@ -30,6 +30,10 @@ class Unrecoverable(DataflowError):
     """A dataflow, with recovery, that has something which cannot be recovered."""
 
 
+class StateMismatch(DataflowError):
+    """What was saved does not fit the program."""
+
+
 class Keeps(Enum):
     """What an operator keeps from one time to the next, as far as its dataflow must know."""
 
@@ -66,8 +70,30 @@ class Participant(ABC):
         """The snapshot at a time is durable, with this participant's plain share and token. Idempotent. For recovery,
         the tokens of all old workers are committed by worker 0."""
 
-    def forgo(self, frozen: FrozenShards) -> None:  # noqa: B027  # most freeze nothing
-        """The snapshot was abandoned: what was frozen counts as changed again. Few have any."""
+    def mark(self, shards: Iterable[int]) -> None:  # noqa: B027  # most have no shards
+        """These shards count as changed: their snapshot was abandoned, or their file is nearly empty."""
+
+
+class ShardedParticipant(Participant):
+    """A participant with state in shards."""
+
+    shards: int  # how many there are, on all workers together
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, str]:
+        """What the state is: see `Durable.describe`."""
+
+    @abstractmethod
+    def require_fit(self, saved: Mapping[str, str]) -> None:
+        """Refuses state that was saved under a description that does not fit."""
+
+    @abstractmethod
+    def owns(self, shard: int) -> bool:
+        """Whether a shard belongs to this worker, as of where the run goes on."""
+
+    @abstractmethod
+    def put(self, shard: int, piece: Words) -> None:
+        """Puts a piece of a shard back."""
 
 
 class Cutting(Protocol):
@@ -84,16 +110,28 @@ class Gate:
     state out or let state in at such times.
     """
 
-    def __init__(self, participant: Participant, keeper: Cutting, activate: Callable[[], None]) -> None:
+    def __init__(self, participant: Participant, keeper: Cutting, activate: Callable[[], None], limit: Time) -> None:
         self.participant = participant
-        self.limit: Time = 0  # closed until it is resumed
+        self.limit = limit  # closed until it is resumed
         self.cut: Time | None = None  # the cut that waits for this participant's share, if one does
-        self.activate = activate  # called when the limit has moved, or a cut waits
         self._keeper = keeper
+        self._activate = activate
+        self._blocked = False  # whether the participant has found it closed since the limit last moved
 
     def opens(self, time: Time) -> bool:
-        """Whether things at `time` may be done now."""
-        return bool(time < self.limit)
+        """Whether things at `time` may be done now. If not, the participant is activated when the limit has moved."""
+        if time < self.limit:
+            return True
+        self._blocked = True
+        return False
+
+    def move(self, limit: Time, cut: Time | None) -> None:
+        """Moves the limit. For the keeper."""
+        if (limit, cut) != (self.limit, self.cut):
+            self.limit, self.cut = limit, cut
+            if self._blocked or cut is not None:
+                self._blocked = False
+                self._activate()
 
     def give(self, share: Share) -> None:
         """Gives the share of the cut that waits. The limit moves on at once."""
@@ -130,6 +168,11 @@ class FrozenShards:
     def complete(self) -> bool:
         """Whether everything has been copied, so that shards may change freely."""
         return not self._left
+
+    def cancel(self) -> None:
+        """Nobody wants the copies any more."""
+        self._left.clear()
+        self._copied.clear()
 
     def _copy(self, shard: int) -> None:
         self._copied.append((shard, list(self._durable.copy(shard, PIECE))))

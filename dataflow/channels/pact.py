@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from dataflow.channels.hashing import stable_hash
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
-
-Record: TypeAlias = Any
-"""A user's own value: a row, or a row of columns."""
-
-Key: TypeAlias = Any
-"""A user's own value: what records are grouped and routed by. Anything that `stable_hash` takes."""
+from dataflow.values import Key, Record
 
 Batch: TypeAlias = Collection[Record] | Columns
 """The records of one message: rows, nearly always in a list, or columns. Nobody changes a batch in place."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, overload
 
 from dataflow.build.capability import Capability, MessageCapability
-from dataflow.channels.pact import ArrowStream, Batch, Pact, Record
+from dataflow.channels.pact import ArrowStream, Batch, Pact
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
 from dataflow.errors import CapabilityError, NoTimeFollows
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -8,7 +8,7 @@ What a batch is:
 What is done with batches:
 - `operators`: `stream.columns`: map, filter, project, exchange, aggregate, join, windows.
 - `grouping`: groups and joins of the rows of one time, by sorting. `sums`: sums of integers that do not wrap around.
-- `windows`: windows over a column of times.
+- `windows`: windows over a column of times. `kinds`: what columns hold from the first batch on, on all workers.
 - `pact`: which worker gets which rows. `hashing`: hashes of keys, and routing by them; compiled. `scatter`: one batch
   for each owner; compiled.
 

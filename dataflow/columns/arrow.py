@@ -21,12 +21,13 @@ from dataflow.columns.column import (
     Column,
     DType,
     Mask,
-    Value,
 )
 from dataflow.columns.instants import finest, to_kind
 from dataflow.columns.zones import Zoned, checked_zone, plain, to_datetimes, with_zone, zone_of
+from dataflow.values import Value
 
 _KINDS = "iufcbmM"  # numpy's numbers, booleans, time spans and dates
+_EXACT = 1 << 53  # integers up to here are floats of 64 bits
 _ARROWS = (str, bytes, date, timedelta)  # Python values that Arrow knows better than numpy
 
 
@@ -101,11 +102,23 @@ def _from_list(name: object, values: Sequence[Value]) -> Column:
         return _from_arrow(name, array)
     if array.dtype.kind in "US":
         raise TypeError(f"column {name!r} has strings and other things: a column holds values of one type")
-    if array.dtype.kind == "f" and all(isinstance(value, int) for value in values):  # for some from 2^63 on
-        if min(values) >= 0:
+    if array.dtype.kind == "f" and all(isinstance(value, int | np.integer) for value in values):  # some from 2^63 on
+        if min(map(int, values)) >= 0:
             return np.array(values, np.uint64)
         raise TypeError(f"column {name!r} has integers below 0 and from 2^63 on: no type of 64 bits holds both")
+    if array.dtype.kind in "fc":
+        _require_no_rounding(name, values, array)
     return _from_numpy(name, array)
+
+
+def _require_no_rounding(name: object, values: Sequence[Value], made: Array) -> None:
+    """ValueError if an integer of a list became a float that is another number: numpy says nothing of that."""
+    for at in np.flatnonzero(abs(made) >= _EXACT).tolist():
+        if isinstance(values[at], int | np.integer) and int(made[at].real) != int(values[at]):
+            raise ValueError(
+                f"column {name!r} has floats, and the integer {values[at]}, which no float of 64 bits is: make all of "
+                "them integers, or round it yourself: float(...)"
+            )
 
 
 def _require_one_kind_of_moment(name: object, values: Sequence[object]) -> None:
@@ -140,7 +153,27 @@ def _from_numpy(name: object, given: Array) -> Column:
         pa = _pyarrow()
         strings: ArrowArray = pa.array(values.tolist(), pa.binary() if values.dtype.kind == "S" else pa.string())
         return strings
+    if values.dtype.hasobject and values.ndim == 1:
+        _refuse_objects(name, values)
     _refuse(name, values.dtype)
+
+
+def _refuse_objects(name: object, values: Array) -> NoReturn:
+    wide = [value for value in values if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64]
+    if wide:
+        raise TypeError(
+            f"column {name!r} has the integer {_shortened(wide[0])}, and integers of columns have 64 bits: make all of "
+            "them floats or strings, or use rows"
+        )
+    kinds = sorted({type(value).__name__ for value in values})
+    raise TypeError(
+        f"column {name!r} holds objects of Python ({', '.join(kinds[:4])}); a column holds numbers, booleans, dates, "
+        "time spans or strings, all of one type"
+    )
+
+
+def _shortened(number: int) -> str:
+    return str(number) if number.bit_length() < 200 else f"of {number.bit_length():,} bits"
 
 
 def _plain_array(name: object, values: Array) -> Array:
@@ -278,9 +311,18 @@ def _join_numbers(name: str, columns: list[Array]) -> Array:
         joined = np.concatenate(columns)
     except TypeError:
         raise _different(name, columns) from None
-    if joined.dtype.kind == "f" and all(column.dtype.kind in "iub" for column in columns):
-        raise _different(name, columns)  # numpy would make floats of int64 and uint64, which hold neither
+    if joined.dtype.kind in "fc":  # numpy would make floats of int64 and uint64, which hold neither
+        whole = [column for column in columns if column.dtype.kind in "iub"]
+        if len(whole) == len(columns) or any(_is_rounded(column) for column in whole):
+            raise _different(name, columns)
     return joined
+
+
+def _is_rounded(column: Array) -> bool:
+    """Whether integers become other numbers as floats of 64 bits."""
+    if column.dtype.itemsize < 8 or not (column.max() > _EXACT or column.min() < -_EXACT):
+        return False
+    return any(int(float(value)) != value for value in column.tolist())
 
 
 def _join_times(name: str, columns: list[Array]) -> Array:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dataflow.columns import arrow
-from dataflow.columns.column import Array, Column, Value
+from dataflow.columns.column import Array, Column
 from dataflow.columns.zones import Zoned, zone_of
+from dataflow.values import Value
 
 if TYPE_CHECKING:
     import pandas

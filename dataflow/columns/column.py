@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Value: TypeAlias = Any
-"""A value of a user's: in a row, a list or a mask that they gave, or that they are given back."""
+from dataflow.values import Value
+
 Array: TypeAlias = NDArray[Any]
 """An array of numpy's with values that a user chose the type of."""
 DType: TypeAlias = np.dtype[Any]

@@ -10,8 +10,9 @@ import numpy as np
 from dataflow.columns import sums
 from dataflow.columns.arrow import join, type_name
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Array, Column, Integers, Mask, Value
+from dataflow.columns.column import Array, Column, Integers, Mask
 from dataflow.columns.zones import plain, with_zone, zone_of
+from dataflow.values import Value
 
 # How an aggregate is made of rows, and how the aggregates of several parts become one. A mean is a sum and a count.
 _FIRST = {"count": "count", "sum": "sum", "min": "min", "max": "max"}
@@ -45,6 +46,12 @@ class Aggregates:
             self._parts += [(f"{name} sum", "sum", column), (f"{name} count", "count", None)]
         else:
             self._parts.append((name, what, column))
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The columns of a partial that hold what a column of the batch holds, and that column."""
+        made = {name: column for name, what, column in self._parts if column is not None and what in ("min", "max")}
+        return {**{name: name for name in self.by}, **made}
 
     def partial(self, batch: Columns) -> Columns:
         """One row per group of a batch."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from dataflow.build.builder import Context, binary, require_callable, unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
-from dataflow.columns.column import Value
 from dataflow.columns.grouping import Aggregate, Aggregates, match
 from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.windows import END, Windows
@@ -20,6 +20,7 @@ from dataflow.errors import ConstructionError
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
+from dataflow.values import Value
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
@@ -64,7 +65,7 @@ class ColumnOperators:
             for message, batch in input:
                 output.give(message, change(require_columns(batch, name)))
 
-        return unary(self._stream, name, lambda _: step, pact=pact)
+        return unary(self._stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 
     def aggregate(
         self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Aggregate
@@ -135,12 +136,7 @@ class ColumnOperators:
         """
         windows = Windows(name, time, size, slide, unit_of(self._stream.scope.domain))
         plan = Aggregates((END, *_names(by)), aggregates)
-
-        def panes(batch: Columns) -> Columns:
-            return plan.partial(batch.with_columns({END: windows.ends(batch)}))
-
-        partial = self._batches(f"{name} (local)", len, panes)
-        return in_windows(partial, name, plan, windows)
+        return in_windows(self._stream, name, plan, windows)
 
 
 def _names(by: str | Sequence[str]) -> tuple[str, ...]:
@@ -170,7 +166,7 @@ def _gather(
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
         output.give(capability, finish(waiting.pop(capability.time), capability.time))
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=pact)
+    return unary_notify(stream, name, on_batch, on_notify, pact=pact, keeps=Keeps.NOTHING)
 
 
 def _join(
@@ -194,7 +190,8 @@ def _join(
 
         return step
 
-    return binary(left, right, name, make, pacts=(ExchangeColumns(on), ExchangeColumns(right_on)), frontier=True)
+    pacts = (ExchangeColumns(on), ExchangeColumns(right_on))
+    return binary(left, right, name, make, pacts=pacts, frontier=True, keeps=Keeps.NOTHING)
 
 
 def _pairs(left: Columns, right: Columns, on: tuple[str, ...], right_on: tuple[str, ...]) -> Columns:

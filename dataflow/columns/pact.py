@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from dataflow.channels.pact import Batch, Pact
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Column, Integers, Words
 from dataflow.columns.instants import words
+
+if TYPE_CHECKING:
+    from dataflow.columns.hashing import Owners
 
 
 def require_columns(batch: Batch, what: str) -> Columns:
@@ -44,7 +48,7 @@ class ExchangeColumns(Pact):
 
         if not self._by:
             return np.zeros(len(columns), np.uint64)
-        first, *others = (key_words(columns.column(name)) for name in self._by)
+        first, *others = (route_words(columns.column(name)) for name in self._by)
         for other in others:
             mixed = np.empty(len(first), np.uint64)
             mix_all(first, mixed)
@@ -52,10 +56,46 @@ class ExchangeColumns(Pact):
         return first
 
 
-def key_words(column: Column) -> Words:
-    """A word for each value, equal for equal ones in every process: integers are their own, others are hashed.
+class ExchangeBinsOfColumns(Pact):
+    """Rows go to the worker that has the bin of their key: bin mod workers, as Megaphone deals bins out at first. So a
+    bin is one worker's, and can be saved and given to another."""
 
-    Of dates and time spans it is the number of nanoseconds, whatever their unit.
+    def __init__(self, key: str, bins: int, by: int, dense: bool) -> None:
+        """`by`: the mask of dense keys, or how far hashes are shifted."""
+        self._key = key
+        self._bins = bins
+        self._by = by
+        self._dense = dense
+        self.name = f"exchange of bins by {key}"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        from dataflow.columns.hashing import Owners, route_dense, route_hashed
+        from dataflow.columns.scatter import split
+
+        columns = require_columns(batch, self.name)
+        if self._owners is None:
+            self._owners = Owners((np.arange(self._bins) % peers).astype(np.uint16), peers)
+        to = np.empty(len(columns), np.uint16)
+        find = route_dense if self._dense else route_hashed
+        find(key_words(columns.column(self._key)), self._by, self._owners.words, self._owners.width, to)
+        return split(columns, to, peers)
+
+    _owners: Owners | None = None
+
+
+def key_words(column: Column) -> Words:
+    """The words as which a table knows keys: integers and booleans themselves, and dates as counts of nanoseconds.
+
+    TypeError for anything else: strings would have to be hashed, and two of them may have the same hash.
+    """
+    from dataflow.columns.hashing import as_words
+
+    return as_words(column, "key")
+
+
+def route_words(column: Column) -> Words:
+    """A word for each value, equal for equal ones in every process, to choose a worker by. Other values may have the
+    same word: integers are their own, strings and floats are hashed, and dates are nanoseconds modulo 2^64.
     """
     from dataflow.columns.hashing import words_of
 

@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dataflow.columns.column import DType, Value
+from dataflow.columns.column import DType
 from dataflow.columns.zones import checked_zone
 from dataflow.time.durations import NANOSECONDS
+from dataflow.values import Value
 
 Schema: TypeAlias = Mapping[str, object]
 """Names and numpy types; in state also (type, length) for a fixed array."""

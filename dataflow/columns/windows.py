@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dataflow.build.builder import unary_notify
-from dataflow.build.capability import Capability, MessageCapability
-from dataflow.build.notificator import Notificator
-from dataflow.channels.ports import OutputPort
+from dataflow.build.builder import Context, OperatorBuilder, unary
+from dataflow.build.capability import MessageCapability
+from dataflow.build.crossings import Waiting
+from dataflow.build.cuts import Keeps
+from dataflow.build.operator import Step
+from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Array, DType, Integers
 from dataflow.columns.grouping import Aggregates
 from dataflow.columns.instants import counts, length_of
-from dataflow.columns.pact import ExchangeColumns
+from dataflow.columns.kinds import ColumnKinds, agreed
+from dataflow.columns.pact import ExchangeColumns, require_columns
 from dataflow.columns.zones import UNITS, plain, with_zone, zone_of
 from dataflow.errors import ConstructionError
 from dataflow.time.durations import NANOSECONDS, Duration, nanoseconds
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
@@ -39,7 +43,7 @@ class Windows:
 
     def __init__(self, name: str, column: str, size: int | Duration, slide: int | Duration, unit: str) -> None:
         self._name = name
-        self._column = column
+        self.column = column
         self._time = NANOSECONDS[unit]
         self.size, self.slide = (self._length(length) for length in (size, slide))
         if self.size < 1 or self.slide < 1:
@@ -60,10 +64,10 @@ class Windows:
 
     def ends(self, batch: Columns) -> Array:
         """For each record the first end of a window after it."""
-        column = batch[self._column]
+        column = batch[self.column]
         if not isinstance(column, np.ndarray) or column.dtype.kind not in "iufmM":
             raise TypeError(
-                f"{self._name}: column {self._column!r} holds {type_name(column)}; windows are over integers, dates, "
+                f"{self._name}: column {self.column!r} holds {type_name(column)}; windows are over integers, dates, "
                 "moments or time spans"
             )
         if column.dtype.kind in "mM":
@@ -72,14 +76,14 @@ class Windows:
             return with_zone(numbers.view(kind), zone_of(column))
         if self.slide % self._time:
             raise TypeError(
-                f"{self._name}: column {self._column!r} holds integers, of which windows of {self.slide} ns are no "
+                f"{self._name}: column {self.column!r} holds integers, of which windows of {self.slide} ns are no "
                 "whole number: make it datetimes first, or give the dataflow another unit: worker.dataflow(time='ns')"
             )
         return self._following(self._integers(column), self._time)
 
     @property
     def _what(self) -> str:
-        return f"{self._name}: column {self._column!r}"
+        return f"{self._name}: column {self.column!r}"
 
     def _kind(self, kind: DType) -> DType:
         """The type of the ends: that of the column, if they are never between two of its values."""
@@ -109,6 +113,16 @@ class Windows:
             raise ValueError(f"{self._what} is {numbers.max()} in a row, and the end of that window is beyond 64 bits")
         return ends
 
+    def too_late(self, pane: np.generic, end: int, now: Time) -> str:
+        """Why the records before a pane's end cannot be taken any more."""
+        if end <= 0:
+            began = "1970" if pane.dtype.kind == "M" else "0"
+            return (
+                f"column {self.column!r} has records of the window that ends at {pane}. Windows come out at their end, "
+                f"and the times of a dataflow begin at {began}: leave these records out, or shift their times"
+            )
+        return f"a record of the window that ends at {pane} came at {now!r}: too late"
+
     # The windows that a pane is part of
 
     def of_pane(self, pane: np.generic) -> list[tuple[int, Array]]:
@@ -123,28 +137,55 @@ class Windows:
 
 
 def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -> Stream[Columns]:
-    """Puts each pane into the windows that it is part of; a window comes out at its end."""
-    waiting: dict[int, list[tuple[Array, Columns]]] = {}  # by the time at which they come out: (end, records)
+    """Aggregates by window: each worker its own records, then all of a group on one worker."""
+    kept = {**plan.sources, END: of.column}  # what a partial holds, and what users call it
+    given = {column: column for column in kept.values()}
+    here = ColumnKinds(name, given)
 
-    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
+    def panes(batch: Columns) -> Columns:
+        here.check(batch)
+        return plan.partial(batch.with_columns({END: of.ends(batch)}))
+
+    def step(input: InputPort[Columns], output: OutputPort[Columns]) -> None:
+        for message, batch in input:
+            output.give(message, panes(require_columns(batch, name)))
+
+    agreed(stream, name, given)
+    local = unary(stream, f"{name} (local)", lambda _: step, keeps=Keeps.NOTHING)
+    return _merged(local, name, plan, of, ColumnKinds(name, kept))
+
+
+def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, kinds: ColumnKinds) -> Stream[Columns]:
+    """Puts each pane into the windows that it is part of; a window comes out at its end."""
+    dataflow = stream.scope.dataflow
+    builder = OperatorBuilder(stream.scope, name)
+    builder.add_input(stream, ExchangeColumns(plan.by[1:]))
+    builder.add_output(initial=dataflow.recovers, entry=False)
+
+    def put_off(message: MessageCapability, batch: Columns, waiting: Waiting[Columns]) -> None:
+        kinds.check(batch)
         column = plain(batch[END])
         for pane in np.unique(column):
             part = batch.filter(column == pane)
             for time, end in of.of_pane(pane):
                 if time <= message.time:
-                    raise ValueError(
-                        f"{name}: a record of the window that ends at {pane} came at {message.time!r}: too late"
-                    )
-                if time not in waiting:
-                    waiting[time] = []
-                    notificator.notify_at(message.delayed(time))
-                waiting[time].append((end, part))
+                    raise ValueError(f"{name}: {of.too_late(pane, time, message.time)}")
+                waiting.add(message, time, _ending(part, end), message.time)
 
-    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        parts = [_ending(part, end) for end, part in waiting.pop(capability.time)]
-        output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+    def make(context: Context) -> Step:
+        (input,), (output,) = context.inputs, context.outputs
+        waiting: Waiting[Columns] = Waiting(context, name, dataflow)
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
+        def step() -> None:
+            for message, batch in input:
+                put_off(message, batch, waiting)
+            for capability, parts in waiting.due():
+                output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+
+        return step
+
+    (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
+    return out
 
 
 def _ending(part: Columns, end: Array) -> Columns:

@@ -12,5 +12,4 @@ Messages as bytes:
   ones that workers of one host share.
 - `wire`: messages in frames. `rows`, `columns`: their batches. `codec`: any value of plain data. `values`: what the
   codec knows of each kind of value.
-- `text`: text of another process, made fit for people to read.
 """

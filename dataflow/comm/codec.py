@@ -25,12 +25,12 @@ from zoneinfo import ZoneInfo
 import msgpack
 import numpy as np
 
-from dataflow.columns.column import Value
 from dataflow.comm.values import arrays, containers, moments, objects, pretenders
 from dataflow.comm.values.arrays import dtype_name, safe_dtype
 from dataflow.comm.values.objects import is_record
 from dataflow.comm.values.refusal import Refusal, refuse
 from dataflow.comm.values.shapes import require_bytes, require_list, require_mapping, require_text
+from dataflow.values import Value
 
 __all__ = [
     "decode",

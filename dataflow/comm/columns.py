@@ -17,10 +17,10 @@ from dataflow.columns import Columns
 from dataflow.columns.column import Array, ArrowArray, ArrowBuffer, Column
 from dataflow.columns.zones import Zoned, checked_zone, plain, with_zone, zone_of
 from dataflow.comm import codec
-from dataflow.comm.text import show
 from dataflow.comm.values import arrays
 from dataflow.comm.values.refusal import Refusal
 from dataflow.comm.values.shapes import require_bytes, require_list
+from dataflow.text import show
 
 _ARROW = ("string", "large_string", "binary", "large_binary")
 

@@ -15,8 +15,8 @@ docs/internals/transport.md has the argument in full.
 
 from __future__ import annotations
 
-from dataflow.columns.column import Value
 from dataflow.errors import ProtocolError
+from dataflow.values import Value
 
 DEFAULT_LIMIT = 64 << 20
 ON_ITS_WAY = -1  # in the place of a dataflow's number: pressure that concerns them all

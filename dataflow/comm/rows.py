@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataflow.columns.column import Value
 from dataflow.comm import codec
-from dataflow.comm.text import show
 from dataflow.comm.values import arrays, objects, pretenders
 from dataflow.comm.values.shapes import require_bytes, require_list
+from dataflow.text import show
+from dataflow.values import Value
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _NUMBERS = (np.number, np.bool_, np.datetime64, np.timedelta64)

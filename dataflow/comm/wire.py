@@ -34,9 +34,9 @@ from dataflow.comm.messages import (
     Taken,
 )
 from dataflow.comm.rows import decode_rows, encode_rows
-from dataflow.comm.text import plain, show
 from dataflow.comm.values.shapes import require_list
 from dataflow.progress.broadcast import ProgressBatch
+from dataflow.text import plain, show
 
 ALIGNMENT = 16
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]

@@ -51,7 +51,8 @@ class Teller:
 
     def __init__(self) -> None:
         self._voice: Voice | None = None  # None: look at standard error when there is something to say
-        self._said: set[str] = set()
+        self._said: set[str] = set()  # subjects of warnings
+        self._announced: set[str] = set()  # "kernels", and folds
         self._batch: Batch | None = None
         self._depth = 0
 
@@ -97,8 +98,9 @@ class Teller:
             _say(message)
 
     def _announce(self, fold: str | None, where: str | None) -> None:
-        if self._is_seen():
-            what = "kernels" if fold is None else f"the fold `{fold}`"
+        what = "kernels" if fold is None else f"the fold `{fold}`"
+        if what not in self._announced and self._is_seen():  # some kernels are compiled late: they are the same news
+            self._announced.add(what)
             kept = "every run does it again, since nothing can be kept" if where is None else f"once: kept in {where}"
             _say(f"compiling {what} ({kept})")
 

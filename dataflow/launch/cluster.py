@@ -19,18 +19,21 @@ from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
 from dataflow.errors import ProtocolError, Terminated, WorkerFailed
 from dataflow.execute import Main, check_main
-from dataflow.launch.child import Connect, Neighbours
 from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.mesh import connect_all
+from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.process import Settings
 from dataflow.launch.supervisor import Crew, run_processes, supervise
 from dataflow.launch.verdict import ByWorker
+from dataflow.recovery.policy import Recovery
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
 
-def run_cluster(main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings) -> list[object]:
+def run_cluster(
+    main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings, recovery: Recovery | None = None
+) -> list[object]:
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from dataflow.comm import codec
-from dataflow.comm.text import plain, show
 from dataflow.errors import ProtocolError
 from dataflow.launch.verdict import ByWorker
+from dataflow.text import plain, show
 
 
 @dataclass(frozen=True, slots=True)

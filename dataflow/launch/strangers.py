@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataflow.comm.text import plain
+from dataflow.text import plain
 
 _EACH = 3  # different lines about one address, before they are only counted
 _ADDRESSES = 64  # that are told apart; whoever comes after that is one of the others

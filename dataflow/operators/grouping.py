@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, binary, require_callable, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Exchange, Pact, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
@@ -43,7 +44,7 @@ def _gather(
     def on_notify(capability: Capability, output: OutputPort[E], notificator: Notificator) -> None:
         output.give(capability, emit(states.pop(capability.time)))
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=pact)
+    return unary_notify(stream, name, on_batch, on_notify, pact=pact, keeps=Keeps.NOTHING)
 
 
 def aggregate(
@@ -169,7 +170,8 @@ def join(
 
         return step
 
-    return binary(left, right, name, make, pacts=(Exchange(left_key), Exchange(right_key)), frontier=True)
+    pacts = (Exchange(left_key), Exchange(right_key))
+    return binary(left, right, name, make, pacts=pacts, frontier=True, keeps=Keeps.NOTHING)
 
 
 def _match_left(

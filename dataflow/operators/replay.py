@@ -18,12 +18,12 @@ import trio
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Record
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.comm import codec
 from dataflow.errors import ConstructionError, DataflowError
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope

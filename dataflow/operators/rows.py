@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
+from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact, Record
+from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
@@ -33,7 +35,7 @@ def _batches(
         for message, batch in input:
             output.give(message, function(batch))
 
-    return unary(stream, name, lambda _: step, pact=pact)
+    return unary(stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 
 
 def map(stream: Stream[D], function: Callable[[D], E], name: str = "map") -> Stream[E]:
@@ -75,7 +77,7 @@ def inspect_batch(
             function(message.time, batch)
             output.give(message, batch)
 
-    return unary(stream, name, lambda _: step)
+    return unary(stream, name, lambda _: step, keeps=Keeps.NOTHING)
 
 
 def inspect(stream: Stream[D], function: Callable[[Time, D], object], name: str = "inspect") -> Stream[D]:
@@ -119,7 +121,7 @@ def concat(scope: Scope, streams: tuple[Stream[D], ...], name: str = "concat") -
 
         return step
 
-    (out,) = builder.build(make)
+    (out,) = builder.build(make, keeps=Keeps.NOTHING)
     return out
 
 
@@ -143,7 +145,7 @@ def partition(stream: Stream[D], parts: int, route: Callable[[D], int], name: st
 
         return step
 
-    return builder.build(make)
+    return builder.build(make, keeps=Keeps.NOTHING)
 
 
 def _shares(batch: Batch, parts: int, route: Callable[[Record], int], name: str) -> Sequence[Batch]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from dataflow.build.builder import Context, unary
 from dataflow.build.capability import Capability
-from dataflow.channels.pact import Record
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream

@@ -12,7 +12,7 @@ import trio
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.operator import Step
-from dataflow.channels.pact import ArrowStream, Batch, Record
+from dataflow.channels.pact import ArrowStream, Batch
 from dataflow.channels.ports import OutputPort
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame, pieces
@@ -22,6 +22,7 @@ from dataflow.run.completion import Completion
 from dataflow.time.durations import Duration, seconds
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
+from dataflow.values import Record
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
@@ -70,7 +71,7 @@ def source(
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
     _require_root(scope, timed, name)
     size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
-    reader = _Reader(items)
+    reader = Reader(items)
     epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
 
     def make(context: Context) -> Step:
@@ -99,7 +100,7 @@ def _seconds(every: float | Duration, name: str) -> float:
         raise ConstructionError(f"{name}: every={every!r}: {error}") from None
 
 
-class _Reader:
+class Reader:
     """The items of an iterable or asynchronous iterable, one by one; an asynchronous generator is closed at the end."""
 
     def __init__(self, items: Iterable[Record] | AsyncIterable[Record]) -> None:
@@ -136,7 +137,7 @@ class _Epoch:
 class _Timed:
     """(time, records) pairs as they come."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self.reader = reader
 
     async def next(self) -> _Epoch | None:
@@ -154,7 +155,7 @@ class _Timed:
 class _Counted:
     """So many records at each of the times 0, 1, 2, ...; frames among them have times of their own."""
 
-    def __init__(self, reader: _Reader, size: int, rows: int | None) -> None:
+    def __init__(self, reader: Reader, size: int, rows: int | None) -> None:
         self.reader = reader
         self._size = size
         self._rows = rows  # of a frame, at each time

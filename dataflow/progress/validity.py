@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dataflow.comm.text import show
 from dataflow.errors import ProtocolError
 from dataflow.progress.graph import Graph
 from dataflow.progress.tracker import Change
+from dataflow.text import show
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Domain, Product
 

@@ -6,11 +6,14 @@ Names are relative paths of plain characters, such as `dataflow-0/manifest-00000
 
 from __future__ import annotations
 
+import re
 from typing import Protocol, TypeAlias
 
 from dataflow.errors import DataflowError
 
 Blob: TypeAlias = bytes | bytearray | memoryview
+
+_NAME = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*(/[A-Za-z0-9_=-][A-Za-z0-9_.=-]*)*")
 
 
 class StorageError(DataflowError):
@@ -23,6 +26,11 @@ class AlreadyThere(StorageError):
 
 class NotThere(StorageError):
     """There is nothing of that name."""
+
+
+class Threaded:
+    """A base of storages that wait for the world outside. What uses such a one may use threads as well, to hash what it
+    puts; beside others (in simulations) it must not."""
 
 
 class Storage(Protocol):
@@ -42,3 +50,10 @@ class Storage(Protocol):
 
     async def delete(self, name: str) -> None:
         """Deletes a blob, if there is one."""
+
+
+def check_name(name: str) -> str:
+    """The name, if it can be that of a blob; ValueError otherwise. For those who write storages."""
+    if not _NAME.fullmatch(name) or len(name) > 900 or max(map(len, name.split("/"))) > 240:
+        raise ValueError(f"{name!r} cannot be the name of a blob: plain characters and slashes, no leading dots")
+    return name

@@ -15,6 +15,8 @@ from sortedcontainers import SortedDict
 from dataflow.build.builder import Context
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.errors import TimeError
+from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
 
@@ -47,8 +49,14 @@ class Host(Generic[B]):
     """
 
     def __init__(
-        self, context: Context, store: Store[B], inputs: Sequence[InputPort], observer: Observer[B] | None = None
+        self,
+        context: Context,
+        store: Store[B],
+        inputs: Sequence[InputPort],
+        observer: Observer[B] | None = None,
+        kept: KeptState[B] | None = None,
     ) -> None:
+        """`kept`: the store's share in snapshots. If the dataflow has any, the output must start with a capability."""
         self._store = store
         self._inputs = inputs
         self._observer = observer
@@ -56,12 +64,43 @@ class Host(Generic[B]):
         self._output: OutputPort = context.outputs[0]
         self._waiting: SortedDict[Time, tuple[Capability, list[list[B]]]] = SortedDict()
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
+        self._kept = kept
+        self._seen: Time | None = None  # the last time that was applied
+        self._gate = None if kept is None else kept.enrol(context.activate, self._resume)
+        self._start = None if self._gate is None else context.capability()  # until what was saved is back
 
     def step(self) -> None:
         """Takes what has arrived, then applies what is complete, in the order of time."""
         self._gather()
         self._hold_least_pending()
+        self._apply_complete()
+        while self._gives_share():
+            self._apply_complete()
+
+    def _resume(self) -> None:
+        """The state is back that was saved, and with it what was post-dated."""
+        if self._start is not None:
+            self.hold_from(self._start)
+            self._start.drop()
+            self._start = None
+
+    def _gives_share(self) -> bool:
+        """Gives the share of a cut, if one waits and everything before it has been applied; whether it did."""
+        gate = self._gate
+        if gate is None or gate.cut is None or any(port.could_see(gate.cut - 1) for port in self._watched):
+            return False
+        time = self._next_time()
+        if time is not None and time < gate.cut:
+            return False
+        assert self._kept is not None
+        self._kept.give(gate.cut, self._seen)
+        return True
+
+    def _apply_complete(self) -> None:
+        """Applies what is complete, as far as the gate opens."""
         while (time := self._next_time()) is not None and self._is_complete(time):
+            if self._gate is not None and not self._gate.opens(time):
+                return
             if time not in self._waiting and self._store.fires_together:
                 self._fire_times()
             elif not (self._store.takes_together and len(self._waiting) > 1 and self._apply_few()):
@@ -84,8 +123,17 @@ class Host(Generic[B]):
                 if self._observer is not None:
                     self._observer.saw(message)
                 if message.time not in self._waiting:
+                    self._require_possible(message.time)
                     self._waiting[message.time] = (message.retain(), [[] for _ in self._inputs])
                 self._waiting[message.time][1][number].append(self._store.accept(batch))
+
+    def _require_possible(self, time: Time) -> None:
+        last = self._store.last_time
+        if last is not None and time > last:
+            raise TimeError(
+                f"{self._store.name} got records at {time}, and state in columns has times up to {last}: count in a "
+                "larger unit (such as `worker.dataflow(time='ms')`), or keep state in rows"
+            )
 
     def _is_complete(self, time: Time) -> bool:
         return not any(port.could_see(time) for port in self._watched)
@@ -117,8 +165,10 @@ class Host(Generic[B]):
         following = [time for port in self._watched for time in port.frontier]
         if self._waiting:
             following.append(self._waiting.peekitem(0)[0])
+        if self._gate is not None:
+            following.append(self._gate.limit)
         began = self._begin(())
-        fired = self._store.fire(min(following, default=_NEVER) - 1)
+        fired = self._store.fire(min([*following, _NEVER]) - 1)
         for time, results in fired:
             for out in results:
                 self._output.give(self._hold, out, at=time)
@@ -132,7 +182,7 @@ class Host(Generic[B]):
         count = 0
         for time, (_, (parts, *_)) in self._waiting.items():
             count += sum(map(len, parts))
-            if count > _FEW or not self._is_complete(time):
+            if count > _FEW or not self._is_complete(time) or (self._gate is not None and not self._gate.opens(time)):
                 break
             times.append(time)
         if len(times) < 2:
@@ -150,12 +200,15 @@ class Host(Generic[B]):
         return True
 
     def _begin(self, batches: Sequence[Sequence[B]]) -> int:
+        if self._kept is not None:
+            self._kept.touch()  # what is frozen for a snapshot is copied before it changes
         if self._observer is None:
             return 0
         self._observer.applying(batches)
         return perf_counter_ns()
 
     def _end(self, since: Time, until: Time, began: int) -> None:
+        self._seen = until
         if self._observer is not None:
             self._observer.applied(since, until, perf_counter_ns() - began)
 

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, OperatorBuilder, require_callable
+from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.state.binning import bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
+from dataflow.state.kept import Dealt, KeptState
 from dataflow.state.stores.row_folds import folding, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
 from dataflow.time.order import Time
@@ -81,12 +83,12 @@ def _native(stream: Stream[V], key: KeyOf, state: Callable[[], object], apply: A
     store = RowStore(name, BINS, (key,), lambda key: bin_of(key, shift), state, apply)
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream, ExchangeBins(key, BINS))
-    builder.add_output()
-
+    builder.add_output(initial=scope.dataflow.recovers, entry=False)
     scope.dataflow.hooks.register(name, DurableStore(store))
+    kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:
-        return Host(context, store, context.inputs).step
+        return Host(context, store, context.inputs, kept=kept).step
 
-    (out,) = builder.build(make, frontier=True)
+    (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
     return out

@@ -57,6 +57,7 @@ class Store(ABC, Generic[B]):
     takes_together: bool = False  # whether `run_all` may take the records of several times
     records: NDArray[np.signedinteger]  # applied so far, by bin; may come round at 32 bits
     apart_records: int = 0  # applied so far to keys that live apart
+    last_time: int | None = None  # that it can apply records at; None if times may be anything
 
     # Records, in the order of time
 

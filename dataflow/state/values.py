@@ -1,14 +1,5 @@
-"""Users' own values, which pass through stores and which nobody here looks into."""
+"""Users' own values (`dataflow.values`), for those who handle keyed state."""
 
-from __future__ import annotations
+from dataflow.values import Key, Record, State, Value
 
-from typing import Any, TypeAlias
-
-Value: TypeAlias = Any
-"""Whatever a user has: what follows are values that have a place in a store."""
-Key: TypeAlias = Value
-"""A user's key: a plain value in rows, a 64-bit word in columns."""
-Record: TypeAlias = Value
-"""A user's record."""
-State: TypeAlias = Value
-"""A user's state, of a bin or of a key."""
+__all__ = ["Key", "Record", "State", "Value"]

@@ -85,12 +85,21 @@ class Integers(Domain):
     def check(self, time: Time) -> Time:
         if type(time) is not int:
             if is_moment(time):
-                return self._moment(time)
+                found = self._moment(time)
+                if found < 0:
+                    raise TimeError(
+                        f"{time!r} is before 1970, where the times of a dataflow begin: send at a later time, and keep "
+                        "the moment itself in the record"
+                    )
+                return found
             try:
                 time = operator.index(time)  # numpy's integers are welcome
             except TypeError:
                 raise TimeError(f"{time!r} is not a time of this dataflow: its times are integers") from None
         return time
+
+    def normal(self, time: Time) -> Time:
+        return self._moment(time) if is_moment(time) else self.check(time)  # one before 1970 has passed
 
     def holds(self, time: Time) -> bool:
         return type(time) is int and time >= 0 and time.bit_length() <= _BITS

@@ -9,7 +9,7 @@ known of plans, where bins have some (see `replans`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
+from dataflow.state.values import Key
 from megaphone.control.replans import KnownPlans, Replan
 from megaphone.control.updates import Assign, Move, Moves, Update
 from megaphone.keys.keyspace import A, KeySpace, Overrides
@@ -62,6 +63,11 @@ class Configurations(Generic[A]):
         self._plans = plans
         self._pending: SortedDict[int, list[Update]] = SortedDict()
 
+    @property
+    def keys(self) -> KeySpace[A]:
+        """Which keys can be pinned."""
+        return self._keys
+
     def accept(self, time: int, updates: list[Update]) -> bool:
         """Takes checked updates for a time that is not final; whether they are the first for it."""
         first = time not in self._pending
@@ -99,6 +105,19 @@ class Configurations(Generic[A]):
         origins = np.where(then == HOME, before.table[bins], then)
         destinations = np.where(now == HOME, new[bins], now)
         return overrides, KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
+
+    def restore(self, table: Table, pins: Mapping[Key, int]) -> None:
+        """Begins with a configuration that was final before: nobody has asked for any yet."""
+        overrides = None
+        if pins:
+            keys, workers = self._keys.settle([Pins(self._keys.check([*pins]), [*pins.values()])])
+            overrides = self._keys.override(keys, workers)
+        self._first = Configuration(table, overrides)
+
+    def pins_at(self, time: int) -> dict[Key, int]:
+        """By key that lives apart from its bin at a time that is final, its worker."""
+        overrides = self._at(time).overrides
+        return {} if overrides is None else overrides.as_dict()
 
     def at(self, time: int) -> Table:
         """The configuration at a time that is final."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,11 @@ class Move:
 
     bin: int
     worker: int
+    operator: str = ""  # whom it is for; all operators on the stream, if it does not say
+
+    def renumbered(self, workers: int) -> Move:
+        """The same, where there are other workers now."""
+        return replace(self, worker=self.worker % workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class Assign:
     """As of the time at which this is sent, bin i lives at `workers[i]`. (When it arrives, that is a tuple.)"""
 
     workers: Sequence[int] | NDArray[np.integer]
+    operator: str = ""
+
+    def renumbered(self, workers: int) -> Assign:
+        """The same, where there are other workers now."""
+        return replace(self, workers=tuple((np.asarray(self.workers) % workers).tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +52,11 @@ class Moves:
 
     bins: NDArray[np.integer]
     workers: NDArray[np.integer]
+    operator: str = ""
+
+    def renumbered(self, workers: int) -> Moves:
+        """The same, where there are other workers now."""
+        return replace(self, workers=self.workers % workers)
 
     def __len__(self) -> int:
         return len(self.bins)
@@ -56,7 +71,7 @@ Update: TypeAlias = Move | Moves | Assign | Pin | Unpin | Pins | Replan
 def check_update(update: object, bins: int, peers: int) -> Update:
     """The update in its normal form; ControlError says what is wrong with it."""
     if isinstance(update, Move):
-        return Move(within(update.bin, bins, "bin"), within(update.worker, peers, "worker"))
+        return Move(within(update.bin, bins, "bin"), within(update.worker, peers, "worker"), update.operator)
     if isinstance(update, Moves):
         return _check_moves(update, bins, peers)
     if isinstance(update, Assign):
@@ -65,7 +80,7 @@ def check_update(update: object, bins: int, peers: int) -> Update:
             raise ControlError(f"a map is a list of workers, one for each of {bins} bins, not {brief(workers)}")
         if len(update.workers) != bins:
             raise ControlError(f"a map of {len(update.workers)} bins, and the operator has {bins}")
-        return Assign(tuple(all_within(update.workers, peers, "worker").tolist()))
+        return Assign(tuple(all_within(update.workers, peers, "worker").tolist()), update.operator)
     if isinstance(update, Pin | Unpin | Pins):
         return check_pins(update, peers)
     if isinstance(update, Replan):
@@ -80,13 +95,14 @@ def check_update(update: object, bins: int, peers: int) -> Update:
 def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:
     if len(moves.bins) != len(moves.workers):
         raise ControlError(f"moves of {len(moves.bins)} bins to {len(moves.workers)} workers: one worker for each bin")
-    return Moves(all_within(moves.bins, bins, "bin"), all_within(moves.workers, peers, "worker"))
+    return Moves(all_within(moves.bins, bins, "bin"), all_within(moves.workers, peers, "worker"), moves.operator)
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, Update]]:
     """Updates from lines of JSON: {"time": 5, "bin": 3, "worker": 1} or {"time": 5, "map": [0, 1, 0, 1]}; for a single
     key {"time": 5, "key": 70, "worker": 1}, or null as its worker to have it in its bin again; a list is a tuple. For a
     join {"time": 5, "plan": "a (b c)", "method": "hybmig"}, or null as its plan to cancel what was sent for that time.
+    With "operator": "totals" it is for that operator alone.
 
     >>> list(parse_lines(['{"time": 5, "bin": 3, "worker": 1}', "", '{"time": 9, "map": [0, 1]}']))
     [(5, Move(bin=3, worker=1)), (9, Assign(workers=(0, 1)))]
@@ -108,24 +124,27 @@ def parse_line(line: str, number: int) -> tuple[int, Update]:
         raise ControlError(f"line {number} is not JSON ({error}); {form}") from None
     if not isinstance(entry, dict) or type(entry.get("time")) is not int:
         raise ControlError(f"line {number} has no integer time; {form}")
+    operator = entry.pop("operator", "")
+    if not isinstance(operator, str):
+        raise ControlError(f"line {number}: an operator has a name, not {brief(operator)}")
     if set(entry) == {"time", "bin", "worker"}:
-        return entry["time"], Move(entry["bin"], entry["worker"])
+        return entry["time"], Move(entry["bin"], entry["worker"], operator)
     if set(entry) == {"time", "map"} and isinstance(entry["map"], list):
-        return entry["time"], Assign(tuple(entry["map"]))
+        return entry["time"], Assign(tuple(entry["map"]), operator)
     if set(entry) == {"time", "key", "worker"}:
         key, worker = _key(entry["key"]), entry["worker"]
-        return entry["time"], Unpin(key) if worker is None else Pin(key, worker)
+        return entry["time"], Unpin(key, operator) if worker is None else Pin(key, worker, operator)
     if "plan" in entry and set(entry) <= _OF_REPLANS:
-        return entry["time"], _replan(entry)
+        return entry["time"], _replan(entry, operator)
     raise ControlError(f"line {number} is neither a move nor a map nor a pin nor a plan; {form}")
 
 
 _OF_REPLANS = {"time", "plan", "method", "bins", "share", "background", "order"}
 
 
-def _replan(entry: Mapping[str, Value]) -> Replan:
+def _replan(entry: Mapping[str, Value], operator: str) -> Replan:
     """What JSON says of a plan. Its form is checked where every other update's is."""
-    return Replan(**{name: value for name, value in entry.items() if name != "time"})
+    return Replan(**{name: value for name, value in entry.items() if name != "time"}, operator=operator)
 
 
 def _key(value: Key) -> Key:

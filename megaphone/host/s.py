@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from dataflow.columns import Columns
-from dataflow.lowlevel import Context, InputPort, MessageCapability
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability
 from dataflow.state.host import Host
 from dataflow.state.pieces import Piece, unpack
 from dataflow.state.store import B, Store
@@ -54,7 +54,9 @@ class S(Generic[B]):
     ) -> None:
         self._store: Store[B] = shared.store
         self._arrivals: InputPort = context.inputs[ports]
-        self._host = Host(context, self._store, context.inputs[:ports], self)
+        self._host = Host(context, self._store, context.inputs[:ports], self, shared.kept)
+        self._gate = shared.gate
+        self._outside: list[tuple[Capability, Columns]] = []  # state that arrived for times that the gate keeps out
         self._returning: Returning[Piece] = Returning(self._arrivals)  # keys that go back into their bins
         self._heavy = None if interval is None else make_heavy()
         self._reporter = Reporter(
@@ -64,11 +66,14 @@ class S(Generic[B]):
         self._budget = budget
         self._context = context
         self._is_idle = True
+        self._kept = shared.kept
         self._apart = 0  # records of keys that live apart, as far as the reporter knows
         shared.state_changed = context.activate
 
     def step(self) -> None:
         """State first, then what is complete, in the order of time."""
+        if self._outside:
+            self._let_in()
         if self._arrivals.queue:
             self._install_arrivals()
         self._install_returning()
@@ -82,6 +87,9 @@ class S(Generic[B]):
         """Does some work for the background if nothing was applied in this step, and comes back for the rest; unless
         nothing can come any more that it would be for."""
         if self._is_idle:
+            bin = plans.next_work
+            if self._kept is not None and bin is not None:
+                self._kept.touch([bin])  # what is frozen for a snapshot is copied before it changes
             plans.work(self._budget)
         if plans.next_work is not None and not all(port.done for port in self._context.inputs):
             self._context.activate()
@@ -91,12 +99,28 @@ class S(Generic[B]):
         message: MessageCapability
         batch: Columns
         for message, batch in self._arrivals:
-            for piece in unpack(batch["words"]):
-                if piece.returns:
-                    self._returning.add(message, piece)
-                else:
-                    self._store.put(piece)
-            self._host.hold_from(message)
+            if self._gate is None or self._gate.opens(message.time):
+                self._install(message, batch)
+            else:
+                self._outside.append((message.retain(), batch))
+
+    def _let_in(self) -> None:
+        """The snapshot before some state has what it needs: that state may come in."""
+        waiting, self._outside = self._outside, []
+        for capability, batch in waiting:
+            if self._gate is None or self._gate.opens(capability.time):
+                self._install(capability, batch)
+                capability.drop()
+            else:
+                self._outside.append((capability, batch))
+
+    def _install(self, message: MessageCapability | Capability, batch: Columns) -> None:
+        for piece in unpack(batch["words"]):
+            if piece.returns:
+                self._returning.add(message, piece)
+            else:
+                self._store.put(piece)
+        self._host.hold_from(message)
 
     def _install_returning(self) -> None:
         for capability, pieces in self._returning.due():

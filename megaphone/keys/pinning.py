@@ -34,6 +34,7 @@ class PinningStore(Store[Columns]):
         self.name = self.home.name
         self.bins = self.home.bins
         self.records = self.home.records
+        self.last_time = self.home.last_time
 
     @property
     def apart(self) -> ColumnStore:

@@ -11,15 +11,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic
 
 import numpy as np
 from sortedcontainers import SortedDict
 
+from dataflow.build.cuts import Gate
+from dataflow.build.hooks import HookRegistry
 from dataflow.columns import Columns
 from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
+from dataflow.state.kept import KeptState
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.state.values import Record
@@ -42,7 +45,11 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, keys: KeySpace[Any], plans: KnownPlans) -> None:
+    def __init__(
+        self, operator: str, bins: int, peers: int, keys: KeySpace[Any], plans: KnownPlans, hooks: HookRegistry
+    ) -> None:
+        self._operator = operator
+        self._hooks = hooks
         self._bins = bins
         self._peers = peers
         self._keys = keys
@@ -50,15 +57,22 @@ class ControlPact(Broadcast):
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         checked = [self.checked(update) for update in batch]
-        self._plans.sent([update for update in checked if isinstance(update, Replan)])
+        self._plans.sent([update for update in checked if isinstance(update, Replan) and self.concerns(update)])
         return super().split(checked, peers)
 
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
+        if isinstance(update, Update) and not self.concerns(update):
+            self._hooks.named(update.operator)  # an operator that nobody knows is a mistake
+            return update
         checked = check_update(update, self._bins, self._peers)
         if isinstance(checked, Replan):
             return self._plans.checked(checked)
-        return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
+        return replace(checked, keys=self._keys.check(checked.keys)) if isinstance(checked, Pins) else checked
+
+    def concerns(self, update: Update) -> bool:
+        """Whether an update is for this operator."""
+        return update.operator in ("", self._operator)
 
 
 class Parts(Collection[Record]):
@@ -107,6 +121,17 @@ class Shared(Generic[B]):
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
+    kept: KeptState[B] | None = None  # the share of the bins in snapshots
+
+    @property
+    def gate(self) -> Gate | None:
+        """How far F and S may go before a snapshot; None without recovery."""
+        return None if self.kept is None else self.kept.gate
+
+    def touch(self, bins: Sequence[int]) -> None:
+        """These bins are about to change or to leave: what a snapshot wants of them is copied first."""
+        if self.kept is not None:
+            self.kept.touch(bins)
 
 
 def _message(packed: Sequence[Sequence[Words]]) -> Parts:
@@ -128,6 +153,8 @@ class Router(ABC, Generic[B]):
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
         self._control: InputPort = context.inputs[ports]
+        assert isinstance(self._control.pact, ControlPact)
+        self._pact: ControlPact = self._control.pact
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
@@ -139,6 +166,7 @@ class Router(ABC, Generic[B]):
 
     def step(self) -> None:
         """Control and state come before data."""
+        self._shared.plans.trusts = False  # what an earlier life had accepted has been sent again
         if self._has_nothing_to_do():
             return
         self._accept_updates()
@@ -154,8 +182,9 @@ class Router(ABC, Generic[B]):
         return not any(port.queue for port in self._data)
 
     def _accept_updates(self) -> None:
-        for message, updates in self._control:
-            if self._configurations.accept(message.time, updates):
+        for message, everything in self._control:
+            updates = [update for update in everything if self._pact.concerns(update)]
+            if updates and self._configurations.accept(message.time, updates):
                 self._held[message.time] = message.retain(self._state.number)
 
     def _install_final_configurations(self) -> None:
@@ -163,7 +192,10 @@ class Router(ABC, Generic[B]):
 
     def _start_due_migrations(self) -> None:
         """Sends every bin that leaves this worker, at the time of its migration, over several steps if that is much."""
+        gate = self._shared.gate
         while self._due and self._shared.nothing_before(self._due[0].time):
+            if gate is not None and not gate.opens(self._due[0].time):
+                return
             if self._sending is None:
                 self._sending = self.departures(self._due[0])
             capability = self._held[self._due[0].time]
@@ -215,12 +247,14 @@ class Router(ABC, Generic[B]):
         bins, destinations = migration.bins[mine], migration.destinations[mine]
         here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
         for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            self._shared.touch([bin])
             for piece in self._shared.store.take_bin(bin, PIECE):
                 yield destination, piece
 
     def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
         for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
             were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            self._shared.touch(self._configurations.keys.bins_of(moves.keys[i : i + 1]).tolist())
             for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
                 yield int(moves.destinations[i]), piece
 
@@ -258,10 +292,13 @@ class Router(ABC, Generic[B]):
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""
         first = self._uncertain.peekitem(0)[0] if self._uncertain else None
+        gate = self._shared.gate
 
         def is_past(time: Time) -> bool:
             if first is not None and first < time:
                 return False
+            if gate is not None and not time < gate.limit:
+                return False  # a snapshot may still ask for what was so before
             return not any(port.frontier.less_than(time) for port in self._data)
 
         if self._configurations.size > 1:

@@ -38,7 +38,7 @@ class Config:
     persons: int = 1
     auctions: int = 3
     bids: int = 46
-    in_flight: int = 100  # auctions that are open at a time, about
+    in_flight: int = 100  # in-flight auctions: how many are open at a time, about
     active_people: int = 1000  # the newest so many persons sell and bid
     hot_seller_ratio: int = 4
     hot_auction_ratio: int = 2

@@ -69,8 +69,10 @@ def write_plan(path: str, plan: Plan) -> None:
 def _read_data(path: str) -> bytes | str:
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_bytes()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(f"cannot read {path} as JSON ({error}); a table's name must end in .parquet") from None
+    except OSError as error:
+        raise BadRequest(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"standard input is not JSON ({error}): a table is read from a file .parquet") from None
 
 
 def _from_document(path: str, data: bytes | str) -> tuple[Assignment, Tasks]:

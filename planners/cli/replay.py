@@ -125,7 +125,7 @@ def _from_json(path: str) -> dict[str, Amounts]:
     try:
         found = decoding.read_object(path, ADVICE)
     except FileNotFoundError as error:
-        raise BadRequest(f"{path} cannot be read as a log of statistics: {error.strerror}") from None
+        raise BadRequest(f"cannot read {path}: {error.strerror}") from None
     with decoding.naming(path, ADVICE):
         if missing := [name for name in COLUMNS if name not in found]:
             raise BadRequest(f"it needs the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")

@@ -155,19 +155,36 @@ def test_concat_of_like_columns_finds_the_type_for_both() -> None:
         ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' has 2 dimensions; a column has one"),
         ({"a": [[1], [1, 2]]}, ValueError, "column 'a' cannot be made from such a list"),
         ({"a": np.zeros(1, "i4,i4")}, TypeError, "column 'a' holds [('f0', '<i4'), ('f1', '<i4')]; a column holds"),
-        ({"a": np.array([object()])}, TypeError, "column 'a' holds object; a column holds numbers, booleans, dates"),
+        ({"a": np.array([object()])}, TypeError, "column 'a' holds objects of Python (object); a column holds"),
         ({"a": [1, "x"]}, TypeError, "column 'a' has strings and other things"),
         ({"a": ["x", 1]}, TypeError, "column 'a' cannot be made from such a list"),
         ({"a": [2**63, -1]}, TypeError, "column 'a' has integers below 0 and from 2^63 on"),
-        ({"a": [2**70]}, TypeError, "column 'a' holds object"),
+        ({"a": [2**70]}, TypeError, "column 'a' has the integer 1180591620717411303424, and integers of columns have"),
+        ({"a": [0.5, -(2**300)]}, TypeError, "column 'a' has the integer of 301 bits, and integers of columns"),
+        ({"a": np.array([1, 2**64])}, TypeError, "column 'a' has the integer 18446744073709551616, and"),
+        ({"a": [2**60 + 1, 0.5]}, ValueError, "floats, and the integer 1152921504606846977, which no float of 64"),
+        ({"a": [0.5, np.int64(-(2**53) - 1)]}, ValueError, "the integer -9007199254740993, which no float"),
+        ({"a": [1j, 2**53 + 1]}, ValueError, "the integer 9007199254740993, which no float of 64 bits is"),
+        ({"a": [np.uint64(2**63), np.int64(-1)]}, TypeError, "integers below 0 and from 2^63 on"),
         ({"a": [1, None]}, TypeError, "column 'a' has 1 missing values, and a column of int64 has none: fill them in"),
-        ({"a": [{}]}, TypeError, "column 'a' holds object"),
+        ({"a": [{}]}, TypeError, "column 'a' holds objects of Python (dict)"),
     ],
     ids=str,
 )
 def test_what_cannot_be_columns(data: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         Columns(data)
+
+
+def test_numbers_are_kept_where_a_float_holds_them() -> None:
+    exact = [2.0**60, 0.5, -(2.0**53), float("inf")]
+    assert Columns({"a": [2**60, 0.5, -(2**53), float("inf")]})["a"].tolist() == exact
+    assert Columns({"a": [np.uint64(2**63 + 1), np.int64(1), True]})["a"].tolist() == [2**63 + 1, 1, 1]
+    halves = Columns({"a": [0.5]})
+    assert Columns.concat([Columns({"a": [2**60]}), halves])["a"].tolist() == [2.0**60, 0.5]
+    for large in (2**53 + 1, -(2**60) - 1, 2**63 + 1):
+        with pytest.raises(TypeError, match=r"column 'a' holds u?int64 and float64 in different batches: make them"):
+            Columns.concat([Columns({"a": [large]}), halves])
 
 
 def test_errors_of_a_batch() -> None:

@@ -19,7 +19,7 @@ import dataflow
 import megaphone
 from dataflow.columns import Columns
 from dataflow.columns.instants import words
-from dataflow.columns.pact import ExchangeColumns, key_words
+from dataflow.columns.pact import ExchangeColumns, route_words
 from dataflow.columns.zones import Zoned, plain, with_zone, zone_of
 from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
@@ -110,6 +110,11 @@ def test_inputs_probes_and_loops_take_moments_and_durations() -> None:
         assert handle.time == 3000
         with pytest.raises(TimeError, match="between two times"):
             handle.advance_to(np.datetime64(4_000_001, "us"))
+        for early in (dt.datetime(1969, 12, 31), np.datetime64("1960-01-01"), dt.date(1, 1, 1)):
+            assert probe.passed(early)
+            for act in (handle.advance_to, lambda time: handle.send(["y"], at=time)):
+                with pytest.raises(TimeError, match="is before 1970, where the times of a dataflow begin: send at a"):
+                    act(early)
         handle.advance_to(dt.datetime(1970, 1, 1, 0, 0, 10))
         await probe.wait_passed(dt.datetime(1970, 1, 1, 0, 0, 9))
 
@@ -288,11 +293,11 @@ def test_batches_of_different_units_become_one_and_never_mix() -> None:
 @pytest.mark.parametrize("kind", "mM")
 def test_equal_keys_of_any_unit_go_to_the_same_place(kind: str) -> None:
     base = np.array([0, START, -7, "NaT"], f"{kind}8[s]")
-    expected = key_words(base.astype(f"{kind}8[ns]")).tolist()
+    expected = route_words(base.astype(f"{kind}8[ns]")).tolist()
     for unit in (*UNITS, "s"):
-        assert key_words(base.astype(f"{kind}8[{unit}]")).tolist() == expected == words(base[::-1])[::-1].tolist()
+        assert route_words(base.astype(f"{kind}8[{unit}]")).tolist() == expected == words(base[::-1])[::-1].tolist()
     days = np.array([0, 3, -1], f"{kind}8[D]")
-    assert key_words(days).tolist() == key_words(days.astype(f"{kind}8[ms]")).tolist()
+    assert route_words(days).tolist() == route_words(days.astype(f"{kind}8[ms]")).tolist()
 
 
 def note(key: int, value: int, state: Any) -> tuple[int, int]:
@@ -543,12 +548,34 @@ def test_windows_that_cannot_be(build: Any, batch: Any, error: type[Exception], 
 def test_windows_of_different_zones_or_of_no_moments_are_refused_by_name() -> None:
     moments = [{"t": zoned(numbers=[START])}, {"t": zoned(zone="UTC", numbers=[START])}]
     with pytest.raises(
-        TypeError, match=r"column 'window_end' holds datetime64.us, Europe/Berlin. and datetime64.us, UTC."
+        TypeError, match=r"column 't' holds datetime64.us, Europe/Berlin. and datetime64.us, UTC."
     ):
         results(lambda s: s.columns.tumbling("t", 10**12, n="count"), moments)
     mixed = [{"t": np.array([7], "M8[ns]")}, {"t": [7]}]
-    with pytest.raises(TypeError, match=r"column 'window_end' holds .* in different batches: make them one type first"):
+    with pytest.raises(TypeError, match=r"column 't' holds .* in different batches: make them one type first"):
         results(lambda s: s.columns.tumbling("t", 10, n="count"), mixed)
+
+
+@pytest.mark.parametrize(
+    ("times", "ends", "first"),
+    [(np.array(["1960-01-01"], "M8[s]"), "1960-01-01T00:00:01", "1970"), ([-5], "0", "0"), ([-(10**10)], "-9", "0")],
+)
+def test_windows_before_the_first_time_say_that_there_are_none(times: Any, ends: str, first: str) -> None:
+    says = f"tumbling: column 't' has records of the window that ends at {ends}.* times of a dataflow begin at {first}:"
+    with pytest.raises(ValueError, match=says):
+        results(lambda s: s.columns.tumbling("t", "1s", n="count"), [{"t": times}])
+    with pytest.raises(ValueError, match=r"a record of the window that ends at 10 came at 20: too late"):
+        _late_in_a_window()
+
+
+def _late_in_a_window() -> None:
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            stream.columns.tumbling("t", 10, n="count")
+        handle.send({"t": [5]}, at=20)
+
+    simulate(main, workers=1)
 
 
 def test_records_are_post_dated_to_moments() -> None:

@@ -46,6 +46,29 @@ def test_kernels_alone_are_told_of_when_there_is_an_occasion(capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
+def test_a_kernel_that_is_compiled_late_is_not_announced_again(capsys: pytest.CaptureFixture[str]) -> None:
+    teller = Teller()
+    teller.speak_as(Voice(True))
+    compile_some(teller)
+    teller.speak_as(Voice(True))  # a worker that goes on where its parent was
+    with teller.compiling(None, "~/.cache/x"):
+        pass
+    compile_some(teller)
+    with teller.compiling("sum", "~/.cache/x"):
+        pass
+    teller.close()
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "compiling" in line] == [
+        "dataflow: compiling kernels (once: kept in ~/.cache/x)",
+        "dataflow: compiling the fold `sum` (once: kept in ~/.cache/x)",
+    ]
+    assert [line for line in said if "compiled" in line] == [
+        "dataflow: compiled 2 kernels and the fold `count` in 0.0 s",
+        "dataflow: compiled 3 kernels and the fold `count` in 0.0 s",
+        "dataflow: compiled the fold `sum` in 0.0 s",
+    ]
+
+
 def test_what_cannot_be_compiled_is_not_said_to_have_been(capsys: pytest.CaptureFixture[str]) -> None:
     teller = Teller()
     teller.speak_as(Voice(True))

@@ -62,3 +62,22 @@ def test_every_term_has_its_place() -> None:
     assert not without, f"no file is named for {without}"
     terms = [term.lower() for term, _ in entries]
     assert sorted(set(terms)) == sorted(terms), "a term is explained twice"
+
+
+def test_every_term_is_found_where_the_glossary_sends_its_reader() -> None:
+    lost = []
+    for line in GLOSSARY.read_text().splitlines():
+        terms = re.findall(r"\*\*(.+?)\*\*", line.split(" | ")[0]) if line.startswith("| **") else []
+        text = _squeezed("".join(_text(ROOT / name) for name in named(line)))
+        lost += [term for each in terms for term in each.split(", ") if _squeezed(term) not in text]
+    assert not lost, f"not in the files that the glossary names: {lost}"
+
+
+def _text(path: Path) -> str:
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    return "".join(f"{file.name} {file.read_text()}" for file in files)
+
+
+def _squeezed(text: str) -> str:
+    """A term is written in one word or in several, as a name or as a heading."""
+    return re.sub(r"[\s_#*-]", "", text.lower())

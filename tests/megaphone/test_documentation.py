@@ -1,4 +1,4 @@
-"""Every block of Python in the pages on migration, plans and columns runs: the blocks of a page are one program."""
+"""Every block of Python in the pages on migration, plans and columns runs: a page is a program. So does the README."""
 
 from __future__ import annotations
 
@@ -17,11 +17,26 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) > 2 and text.count("```") == 2 * len(blocks), "no block is left out"
-    program = tmp_path / f"{page}_page.py"  # folds are compiled from their file
-    program.write_text("\n".join(blocks))
-    command = [sys.executable, "-W", "error", program.name]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
+    done = _run(tmp_path, "\n".join(blocks))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def test_the_programs_of_the_readme_run_and_show_something(tmp_path: Path) -> None:
+    first, second = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    done = _run(tmp_path, first)
+    counted = [f"0 {word} {count}" for word, count in [("dog", 1), ("fox", 1), ("lazy", 1), ("quick", 1), ("the", 2)]]
+    assert (sorted(done.stdout.splitlines()), done.stderr) == (counted, "")
+    done = _run(tmp_path, second)
+    everything, nothing = sorted(done.stdout.splitlines())
+    assert re.fullmatch(r"worker 0 has 1,048,5\d\d keys", everything)  # 20 million draws of 1,048,576 keys
+    assert (nothing, done.stderr) == ("worker 1 has 0 keys", "")
+
+
+def _run(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    path = folder / "program_of_the_page.py"  # folds are compiled from their file
+    path.write_text(program)
+    return subprocess.run(
+        [sys.executable, "-W", "error", path.name], cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr

@@ -150,9 +150,15 @@ def test_tables_that_make_no_sense(
 
 
 def test_files_that_are_not_there(tmp_path: Path, now: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("none.json", "none.parquet"):
-        assert main(["plan", str(tmp_path / name), "--nodes", "2", "--tau", "1"]) == 2
-        assert "cannot read" in capsys.readouterr().err
+    (tmp_path / "folder").mkdir()
+    asks = [["plan", "--nodes", "2", "--tau", "1"], ["loop", "--dry-run"]]
+    for command, *options in asks:
+        for name in ("none.json", "none.parquet"):
+            path = str(tmp_path / name)
+            assert main([command, path, *options]) == 2
+            assert capsys.readouterr().err == f"python -m planners: cannot read {path}: No such file or directory\n"
+        assert main([command, str(tmp_path / "folder"), *options]) == 2
+        assert capsys.readouterr().err.endswith("folder: Is a directory\n")
     (tmp_path / "text.parquet").write_text("no table")
     assert main(["plan", str(tmp_path / "text.parquet"), "--nodes", "2", "--tau", "1"]) == 2
     assert "cannot read" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dataflow.columns.batch import Array, Columns
-from dataflow.columns.conversions import as_kind
+from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
 from dataflow.columns.instants import counts
 from dataflow.columns.schema import Schema, wide
@@ -105,11 +105,20 @@ class BatchStore(WithPending):
         self.pending = Pending(bins, wide(pending, "pending"))
         self._fold = fold
         self._notificator = BatchNotificator(self.table, self.pending, unit)
+        self._signs = KeySigns()
+
+    def _require_keys(self, batch: Columns, key: str) -> None:
+        """TypeError or ValueError for keys that a word cannot tell apart: strings, say, whose hashes may be equal."""
+        if len(batch):
+            column = batch[key]
+            self._signs.check(column, as_words(column, key), f"{self.name}: the key {key!r}")
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Calls the function with everything at a time; what comes out."""
         self.prefault_ahead()
         inputs = [Columns.concat(parts) for parts in batches] or [Columns({})] * len(self.by)
+        for batch, key in zip(inputs, self.by, strict=True):
+            self._require_keys(batch, key)
         keys, values = self.pending.due(time)
         self.table.mark(keys)
         due: dict[str, Array] = {"key": keys.view(np.int64), **dict(zip(self.pending.kinds, values, strict=True))}

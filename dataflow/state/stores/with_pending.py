@@ -10,7 +10,7 @@ from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.tables.one_key import KeyPart, put_pending, put_row, take_pending, take_row
-from dataflow.state.tables.pending import Pending
+from dataflow.state.tables.pending import LAST, Pending
 from dataflow.state.values import Record
 from dataflow.time.order import Time
 
@@ -19,6 +19,7 @@ class WithPending(ColumnStore):
     """A table, and post-dated records of its keys unless nothing post-dates any."""
 
     pending: Pending | None
+    last_time = LAST
 
     @property
     def parts(self) -> list[Part]:
@@ -30,6 +31,10 @@ class WithPending(ColumnStore):
 
     def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         return [] if self.pending is None else [*self.pending.list_bin(bin)]
+
+    def describe(self) -> dict[str, str]:
+        kinds = {} if self.pending is None else self.pending.kinds
+        return super().describe() | {f"pending {name}": str(kind) for name, kind in kinds.items()}
 
     def keys_here(self) -> Words:
         keys = super().keys_here()

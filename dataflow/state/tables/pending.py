@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dataflow.errors import TimeError
 from dataflow.state.arrays import Ints, Values, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part, Segments
 from dataflow.state.tables import heaps
 
+LAST = int(heaps.NEVER) - 1
+"""The last time to which records can be put off: times have 64 bits, and one number says that there is none."""
 _CHUNK = 1 << 12  # records that are taken out at a time
 
 
@@ -42,7 +45,10 @@ class Pending(Part):
         return rows.reshape(-1)
 
     def add(self, rows: Words, bins: Ints) -> None:
-        """Adds records as words, row after row, each to its bin."""
+        """Adds records as words, row after row, each to its bin. TimeError for a time that is too late."""
+        last = rows[:: self.stride].view(np.int64).max(initial=0)
+        if last > LAST:
+            raise TimeError(f"a record is put off until {last}, and the last time of state in columns is {LAST}")
         segments = self.segments
         segments.reserve(bins)
         heaps.push_all(segments.words, segments.meta, self.stride, self.tree, rows, bins)
