@@ -1,7 +1,8 @@
 """Samples of streams while they flow: a reservoir for each stream on each worker, gathered interval by interval.
 
 An interval is over when its last time is complete, which the frontier tells: a worker that saw nothing sends nothing,
-and nobody waits for it. What is sampled costs a few steps per record that is kept, not per record that comes.
+and nobody waits for it. What is sampled costs a few steps per record that is kept, not per record that comes. Samples
+are not saved: the first one after a recovery is of the rest of its interval.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Capability, MessageCapability, Notificator, OutputPort, ToWorker
+from dataflow.lowlevel import Capability, Keeps, MessageCapability, Notificator, OutputPort, ToWorker
 from dataflow.state.values import Record
 from planners.plans.sampling import JoinSample, Reservoir, merged
 
@@ -55,7 +56,7 @@ def watch(
         end = capability.time + 1
         hear(_together(gathered.pop(capability.time), [*streams], end - every, end, size))
 
-    parts.unary_notify("gather samples", on_parts, on_interval, pact=ToWorker(worker % peers))
+    parts.unary_notify("gather samples", on_parts, on_interval, pact=ToWorker(worker % peers), keeps=Keeps.NOTHING)
 
 
 def _sampled(stream: Stream[Record], name: str, every: int, size: int, seed: int) -> Stream[Part]:
@@ -79,7 +80,7 @@ def _sampled(stream: Stream[Record], name: str, every: int, size: int, seed: int
         seen = held.pop(capability.time)
         output.give(capability, [(name, seen.seen, tuple(seen.items))])
 
-    return stream.unary_notify(f"sample {name}", on_batch, on_interval)
+    return stream.unary_notify(f"sample {name}", on_batch, on_interval, keeps=Keeps.NOTHING)
 
 
 def _see_columns(held: Reservoir[Record], batch: Columns) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from bench.experiments.hybmig.counting import Contents
-from bench.experiments.hybmig.methods import Done, Steady
+from bench.experiments.hybmig.methods import Effect, Steady
 from bench.experiments.hybmig.setting import Arrival
 from megaphone.plans.trees import Tree
 
@@ -17,9 +17,9 @@ from megaphone.plans.trees import Tree
 class MedianBox(Steady):
     """A plan with a median on top."""
 
-    def step(self, arrival: Arrival) -> Done:
+    def step(self, arrival: Arrival) -> Effect:
         done = super().step(arrival)
-        return Done(done.evaluations, int(done.results > 0))
+        return Effect(done.evaluations, int(done.results > 0))
 
 
 class _General(MedianBox):
@@ -31,7 +31,7 @@ class _General(MedianBox):
         self._fresh = MedianBox(new, Contents(names, contents.window))
         self._recent: deque[Arrival] = deque()  # a window of records
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         while self._recent and self._recent[0].time < arrival.time - self.contents.window:
             self._recent.popleft()
         self._recent.append(arrival)
@@ -63,14 +63,14 @@ class GeneralParallelTrack(_General):
         self._next = self._fresh
         return super().start(now)
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         if self._next is None:
             return super().arrive(arrival)
         if self.is_past(arrival):
             self._switch(arrival.time)
             return super().arrive(arrival)
         done = super().arrive(arrival)
-        return Done(done.evaluations + self._next.arrive(arrival).evaluations, done.results)
+        return Effect(done.evaluations + self._next.arrive(arrival).evaluations, done.results)
 
 
 class GeneralHybrid(_General):
@@ -86,7 +86,7 @@ class GeneralHybrid(_General):
         self._queue.extend(arrival for arrival in self._recent if _is_in(self, arrival, now))
         return super().start(now)
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         if self._next is not None:
             self._queue.append(arrival)
         return super().arrive(arrival)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bench.experiments.hybmig.counting import Box, Boxes, Contents, Extent, climb, inner, sources
-from bench.experiments.hybmig.methods import Done, Steady
+from bench.experiments.hybmig.methods import Effect, Steady
 from bench.experiments.hybmig.setting import Arrival
 from megaphone.plans.trees import Cut, Join, Streams, Tree, decompose, lowest, parents
 
@@ -96,7 +96,7 @@ class Hybrid(Steady):
         cuts = box or self.contents.everything
         return tuple(min(cut, phase) if slot in slots else cut for slot, cut in enumerate(cuts))
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         if self.tasks and self.is_past(arrival):
             self._finish(arrival.time)
         return super().arrive(arrival)
@@ -104,7 +104,7 @@ class Hybrid(Steady):
     def _finish(self, now: float) -> None:
         self.tree, self.tasks, self.ended = self._new, [], now
 
-    def step(self, arrival: Arrival) -> Done:
+    def step(self, arrival: Arrival) -> Effect:
         if not self.tasks:
             return super().step(arrival)
         evaluations, results = 0, 0
@@ -118,7 +118,7 @@ class Hybrid(Steady):
             by_old, owed = climb(task.cut.old, arrival, _Owed(self.contents, task))
             by_new, able = climb(task.cut.new, arrival, _Able(self.contents, task))
             evaluations, results = evaluations + by_old + by_new, owed + able
-        return Done(evaluations, results)
+        return Effect(evaluations, results)
 
     @property
     def tuples(self) -> int:

@@ -16,7 +16,7 @@ from megaphone.plans.trees import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Effect:
     """What a record cost and gave; `held` are results that are kept back, and `released` what had been."""
 
     evaluations: int
@@ -39,16 +39,16 @@ class Steady:
         self.began = now
         return 0
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         """A record is processed."""
         self.contents.expire(arrival.time)
         done = self.step(arrival)
         self.contents.add(arrival)
         return done
 
-    def step(self, arrival: Arrival) -> Done:
+    def step(self, arrival: Arrival) -> Effect:
         """What a record does with states as they are before it."""
-        return Done(*climb(self.tree, arrival, Extent(self.contents)))
+        return Effect(*climb(self.tree, arrival, Extent(self.contents)))
 
     def background(self, budget: float, now: float) -> float:
         """Does what can be done while nothing waits; how many of so many evaluations it took."""
@@ -110,21 +110,21 @@ class ParallelTracks(Steady):
         self._is_on = True
         return super().start(now)
 
-    def arrive(self, arrival: Arrival) -> Done:
+    def arrive(self, arrival: Arrival) -> Effect:
         if not self._is_on:
             return super().arrive(arrival)
         if self.is_past(arrival):
             released, self._held, self._is_on = self._held, 0, False
             self.tree, self.contents, self.ended = self._new, self._fresh, arrival.time
             done = super().arrive(arrival)
-            return Done(done.evaluations, done.results, released=released)
+            return Effect(done.evaluations, done.results, released=released)
         self.contents.expire(arrival.time)
         old, results = climb(self.tree, arrival, Extent(self.contents))
         new, fresh = climb(self._new, arrival, Extent(self._fresh))
         self.contents.add(arrival)
         self._fresh.add(arrival)
         self._held += fresh
-        return Done(old + new, results - fresh, held=fresh)
+        return Effect(old + new, results - fresh, held=fresh)
 
     @property
     def tuples(self) -> int:
