@@ -1,20 +1,26 @@
 """The closed loop around a controller: samples of the streams in, replans out.
 
-What it asks of a controller is a Protocol, which `megaphone.Controller` satisfies: nothing here imports it.
+What it asks of a controller is a Protocol, which `megaphone.Controller` satisfies. `Replan`, what is said to it, is
+imported when there is something to say.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from planners.errors import BadRequest
 from planners.plans.decision import ReplanDecision, ReplanLoop
 from planners.plans.sampling import Item, JoinSample, KeyFunction, PairPredicate, estimate, merged
+
+if TYPE_CHECKING:
+    from megaphone.control.replans import Replan
 
 log = logging.getLogger("planners.plans")
 Strategy_contra = TypeVar("Strategy_contra", contravariant=True)
 Strategy = TypeVar("Strategy")  # the controller's own: only passed on
+OF_JOINS = ("moving-state", "parallel-track", "hybmig")  # the methods that change a join's order
 
 
 class Replannable(Protocol[Strategy_contra]):
@@ -30,7 +36,7 @@ class Replannable(Protocol[Strategy_contra]):
         """Whether a migration is under way."""
         ...
 
-    def replan(self, replan: str, strategy: Strategy_contra | None = ...) -> None: ...
+    def replan(self, replan: Replan, strategy: Strategy_contra | None = ...) -> None: ...
 
 
 class PlanDriver(Generic[Item, Strategy]):
@@ -51,6 +57,8 @@ class PlanDriver(Generic[Item, Strategy]):
         dry_run: bool = False,
         tell: Callable[[ReplanDecision], None] | None = None,
     ) -> None:
+        if loop is not None and loop.method not in OF_JOINS:
+            raise BadRequest(f"{loop.method} is for opaque plans; join orders change by {', '.join(OF_JOINS)}")
         self._controller = controller
         self._window = window
         self._loop = loop or ReplanLoop()
@@ -78,7 +86,9 @@ class PlanDriver(Generic[Item, Strategy]):
         if self._tell is not None:
             self._tell(decision)
         if decision.plan is not None and not self._dry_run:
-            self._controller.replan(decision.plan, self._strategy)
+            from megaphone.control.replans import Replan
+
+            self._controller.replan(Replan(decision.plan, self._loop.method), self._strategy)
         return decision
 
     def _decide(self, samples: list[JoinSample[Item]]) -> ReplanDecision:

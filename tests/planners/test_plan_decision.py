@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from megaphone import Replan
 from planners.cli.command import main
 from planners.errors import BadRequest
 from planners.plans import JoinSample, JoinSampler, JoinStatistics, PlanDriver, ReplanDecision, ReplanLoop, compare
@@ -97,11 +98,11 @@ class FakeController:
     def __init__(self) -> None:
         self.plans = [str(compare(OLD, known("a")).best)] * 4
         self.busy = False
-        self.asked: list[tuple[str, Any]] = []
+        self.asked: list[tuple[Replan, str | None]] = []
 
-    def replan(self, replan: str, strategy: str | None = None) -> None:
+    def replan(self, replan: Replan, strategy: str | None = None) -> None:
         self.asked.append((replan, strategy))
-        self.plans = [replan] * 4
+        self.plans = [str(replan.plan)] * 4
 
 
 def sample(seed: int, rare: str, time: int) -> JoinSample[Any]:
@@ -116,7 +117,9 @@ def sample(seed: int, rare: str, time: int) -> JoinSample[Any]:
 
 def driven(rares: str, **options: Any) -> tuple[FakeController, list[ReplanDecision]]:
     controller = FakeController()
-    driver = PlanDriver[Any, str](controller, WINDOW, ReplanLoop(), key_of=lambda r: r[0], strategy="fluid", **options)
+    driver = PlanDriver[Any, str](
+        controller, WINDOW, ReplanLoop("moving-state"), key_of=lambda r: r[0], strategy="fluid", **options
+    )
     for i, rare in enumerate(rares):
         assert driver.step() is None, "nothing was heard since"
         driver.hear(sample(i, rare, 400 * i))
@@ -129,7 +132,13 @@ def test_the_driver_replans_once() -> None:
     controller, decisions = driven("aadddd", tell=told.append)
     assert [decision.acts for decision in decisions] == [False, False, False, True, False, False] and told == decisions
     assert len(controller.asked) == 1 and controller.asked[0][1] == "fluid"
-    assert controller.asked[0][0] == decisions[3].plan
+    asked = controller.asked[0][0]
+    assert (asked.plan, asked.method) == (decisions[3].plan, "moving-state")
+
+
+def test_methods_of_opaque_plans_are_refused() -> None:
+    with pytest.raises(BadRequest, match="ghm is for opaque plans"):
+        PlanDriver[Any, str](FakeController(), WINDOW, ReplanLoop("ghm"))
 
 
 def test_a_dry_run_changes_nothing() -> None:

@@ -39,7 +39,7 @@ def records(worker: int, workers: int) -> Epochs:
     return epochs
 
 
-async def main(worker: dataflow.Worker, strategy: str | None, dry_run: bool) -> Any:
+async def main(worker: dataflow.Worker, method: str, strategy: str | None, dry_run: bool) -> Any:
     out: list[Any] = []
     heard: list[JoinSample[Any]] = []
     with worker.dataflow() as scope:
@@ -51,7 +51,7 @@ async def main(worker: dataflow.Worker, strategy: str | None, dry_run: bool) -> 
         joined = megaphone.window_join(configuration, streams, QUERY, plan=FIRST, bins=4)
         probe = joined.inspect(lambda t, r: out.append((t, r))).probe()
     controller = megaphone.Controller(control, joined)
-    loop = ReplanLoop(least=10)
+    loop = ReplanLoop(method, least=10)
     driver = PlanDriver[Any, Any](controller, WINDOW, loop, key_of=QUERY.key_of, dry_run=dry_run,
                                   strategy=megaphone.fluid() if strategy == "fluid" else None)  # fmt: skip
     for time, epoch in enumerate(records(worker.index, worker.peers)):
@@ -75,10 +75,12 @@ def expected() -> dict[int, Counter[Any]]:
     return oracle(QUERY, records(0, 1))
 
 
-@pytest.mark.parametrize(("workers", "strategy"), [(1, None), (2, "fluid"), (3, None)])
-def test_the_loop_replans_once_and_no_result_changes(workers: int, strategy: str | None) -> None:
+@pytest.mark.parametrize(
+    ("workers", "method", "strategy"), [(1, "moving-state", None), (2, "hybmig", "fluid"), (3, "parallel-track", None)]
+)
+def test_the_loop_replans_once_and_no_result_changes(workers: int, method: str, strategy: str | None) -> None:
     for seed in range(2):
-        results = simulate(main, strategy, False, workers=workers, seed=seed)
+        results = simulate(main, method, strategy, False, workers=workers, seed=seed)
         found: dict[int, Counter[Any]] = {}
         for out, _, _ in results:
             for time, result in out:
@@ -98,7 +100,7 @@ def first_joined(plan: str) -> set[str]:
 
 
 def test_a_dry_run_decides_and_changes_nothing() -> None:
-    ((out, decisions, plans),) = simulate(main, None, True, workers=1, seed=0)
+    ((out, decisions, plans),) = simulate(main, "hybmig", None, True, workers=1, seed=0)
     assert any(acts for acts, _ in decisions)
     assert set(plans) == {str(megaphone.plans.trees.parse(FIRST, NAMES))}
     assert sum(map(Counter.total, expected().values())) == len(out)
