@@ -220,4 +220,5 @@ class OpaqueBins(BinMaker):
         return bin
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": "opaque plans of rows", "streams": " ".join(self.streams), "reach": str(self.opaque.reach)}
+        streams, reach = " ".join(self.streams), str(self.opaque.reach)
+        return {"store": "rows", "plans": "opaque", "streams": streams, "reach": reach}

@@ -118,4 +118,6 @@ class JoinBins(BinMaker):
         return bin
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": "windowed join of rows", "streams": " ".join(self.streams), "window": str(self.query.window)}
+        """Bins are saved as rows are, entry by entry: whoever looks into a snapshot sees entries."""
+        streams, window = " ".join(self.streams), str(self.query.window)
+        return {"store": "rows", "plans": "trees of joins", "streams": streams, "window": window}

@@ -274,7 +274,7 @@ class HybMig(PlanMigration):
         states = self._new_states(running)
         return {streams: states[streams] for streams in empty_states(self.tree)}
 
-    # What is computed in the background (BSC)
+    # Background state computation (BSC), section 3.4
 
     def work(self, running: Running, budget: int, now: int) -> int:
         """Completes states of the new plan: looks at about so many pairs; at how many it was."""
