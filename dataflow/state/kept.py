@@ -137,7 +137,7 @@ class KeptState(ShardedParticipant, Generic[B]):
             companions[worker], apart = share
             if worker % self._peers == self._worker:
                 for piece in apart:
-                    self._durable.put(np.frombuffer(piece, np.uint64))
+                    self._durable.put(np.frombuffer(piece, np.uint64).copy())  # compiled code wants to own it
         self._companion.restore(companions)
 
     def resume(self) -> None:
