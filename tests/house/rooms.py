@@ -67,8 +67,9 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance
+planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
