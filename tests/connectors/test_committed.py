@@ -21,7 +21,7 @@ from dataflow.sinks import databases, folders
 from dataflow.state import native
 from tests.connectors.lives import Crashed, Lives, Paced
 from tests.connectors.places import JsonLines, KeyedPostgres, KeyedSqlite, Parquet, Shown
-from tests.engine.harness import Run, bag, notes
+from tests.engine.harness import Run, bag, failsafe, notes
 
 RUNS = [Run(1), Run(3), *(Run(workers, seed=seed) for workers in (1, 2, 3) for seed in range(3))]
 
@@ -248,6 +248,56 @@ def test_a_callback_is_called_once_for_each_batch_if_nothing_crashes(tmp_path: P
         crash_until_done(kind(tmp_path / str(number)), 3, lives=0)
         assert sorted(row for _, batch in into for row in batch) == right_rows(kind(tmp_path))
     assert [time for time, _ in calls] == sorted(time for time, _ in calls)
+
+
+def test_a_run_that_ended_goes_on_with_what_has_grown(tmp_path: Path) -> None:
+    """With files that have not grown it ends at once."""
+    shown = KeyedSqlite(tmp_path)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    reads: list[str] = []
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            lines = scope.source(sources.lines(folder, batch=2)).inspect(lambda _, line: reads.append(line))
+            words = lines.flat_map(lambda line: [(word, 1) for word in line.split()])
+            native.state_machine(words, fold=count, name="totals").sink(shown.sink(), name="out")
+
+    lives = Lives()
+    total: Counter[str] = Counter()
+    for number, text in enumerate(["a b\nb\n", "", "a\n", "", "c c c\n"]):
+        for name in ("one", "two") if number % 2 == 0 else ():
+            with open(folder / name, "a", encoding="utf-8") as file:
+                file.write(text)
+            total.update(text.split())
+        reads.clear()
+        lives.live(main, number % 3 + 1, number)
+        assert bag(reads) == bag(text.splitlines() * 2)
+        assert shown.rows() == sorted(total.items())
+    assert lives.began == sorted(lives.began) and lives.began[1] > 0
+
+
+def test_workers_in_processes_write_in_threads(tmp_path: Path) -> None:
+    """SQLite and Parquet beside each other, from two processes."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.txt").write_text("\n".join(WORDS[number::3]), encoding="utf-8")
+    table, files = KeyedSqlite(tmp_path), Parquet(tmp_path)
+    with failsafe(60):
+        for _ in range(2):  # the second goes on from the end of the first
+            dataflow.execute(count_words, folder, table.sink(), files.sink(), workers=2, recovery=tmp_path / "state")
+            assert table.rows() == right_rows(table)
+            assert files.rows() == right_rows(files)
+
+
+async def count_words(worker: dataflow.Worker, folder: Path, *into: sinks.Sink) -> None:
+    with worker.dataflow() as scope:
+        lines = scope.source(sources.lines(folder, batch=5))
+        words = lines.flat_map(lambda line: [(word, 1) for word in line.split()])
+        totals = native.state_machine(words, fold=count, name="totals")
+        for number, sink in enumerate(into):
+            totals.sink(sink, name=f"out {number}")
 
 
 # Broken on purpose
