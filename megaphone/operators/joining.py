@@ -73,8 +73,7 @@ def window_join(
         )
     tree = query.plan(plan)
     maker = JoinBins(query, tree)
-    keyed = None if query.on is None else query.key_of
-    return _planned(control, streams, maker, keyed, bins, TreeSpace(name, query, tree), budget, name, interval)
+    return _planned(control, streams, maker, query.key, bins, TreeSpace(name, query, tree), budget, name, interval)
 
 
 def opaque(
@@ -95,9 +94,8 @@ def opaque(
         raise ConstructionError(f"{name} needs a megaphone.plans.Opaque, not {plans!r}")
     if plan not in plans.plans:
         raise ConstructionError(f"{name}: there is no plan {plan!r}: there are {', '.join(plans.plans)}")
-    keyed = None if plans.on is None else plans.key_of
     maker = OpaqueBins(plans, plan)
-    return _planned(control, streams, maker, keyed, bins, NamedPlans(name, plans, plan), budget, name, interval)
+    return _planned(control, streams, maker, plans.key, bins, NamedPlans(name, plans, plan), budget, name, interval)
 
 
 def _planned(

@@ -42,7 +42,7 @@ def earliest(composite: Composite) -> int:
 
 
 def latest(composite: Composite) -> int:
-    """The time of the last of its components: the time at which it comes out."""
+    """The time of the last of its components, at which it comes out: so results are in max order."""
     return composite[2]
 
 

@@ -51,9 +51,10 @@ class Opaque:
             if type(name) is not str or not callable(plan):
                 raise BadPlan(f"plans are functions by name, not {plan!r} by {name!r}")
 
-    def key_of(self, record: Record) -> Key:
-        """The key of a record."""
-        return key_by(self.on, record)
+    @property
+    def key(self) -> KeyFunction | None:
+        """From a record to its key, if there is one."""
+        return key_by(self.on)
 
 
 @dataclass(slots=True)
@@ -220,4 +221,5 @@ class OpaqueBins(BinMaker):
         return bin
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": "opaque plans of rows", "streams": " ".join(self.streams), "reach": str(self.opaque.reach)}
+        streams, reach = " ".join(self.streams), str(self.opaque.reach)
+        return {"store": "rows", "plans": "opaque", "streams": streams, "reach": reach}

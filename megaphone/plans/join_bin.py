@@ -18,6 +18,7 @@ from megaphone.plans.trees import Tree, canonical
 
 _HEAD: Final = 64  # bytes of a bin that has a plan and nothing else
 _LOOKED_AT: Final = 4  # records of a stream that are weighed
+_SELDOM: Final = 32  # of so many times that a bin is weighed, its records are once
 
 
 class JoinBin(PlanBin):
@@ -26,6 +27,8 @@ class JoinBin(PlanBin):
     def __init__(self, running: Running) -> None:
         super().__init__()
         self.running = running
+        self._asked = 0  # how often it was weighed
+        self._each = [0.0] * len(running.query.streams)  # by stream, what a record weighs, about
 
     @property
     def _migrates(self) -> bool:
@@ -78,15 +81,22 @@ class JoinBin(PlanBin):
 
     def weight(self) -> int:
         """Records, by a few of them; composites, as the numbers as which they travel."""
-        width = len(self.running.query.streams)
+        if self._asked % _SELDOM == 0 or not any(self._each):
+            self._each = [self._record(slot) for slot in range(len(self._each))]
+        self._asked += 1
+        width = len(self._each)
         total = float(_HEAD)
         for state in self.running.every_state():
             total += 14 * len(state.by_key) + (2 + width) * len(state)
-        for slot, stream in enumerate(self.running.query.streams):
-            state = self.running.states[frozenset((stream,))]
-            some = [weigh(composite[0][slot]) for _, composite in islice(state, _LOOKED_AT)]
-            total += len(state) * (sum(some) / len(some) - width) if some else 0
+        for each, stream in zip(self._each, self.running.query.streams, strict=True):
+            total += len(self.running.states[frozenset((stream,))]) * each
         return int(total)
+
+    def _record(self, slot: int) -> float:
+        """What a record of a stream weighs, more than the numbers that stand for it, by a few of them."""
+        state = self.running.states[frozenset((self.running.query.streams[slot],))]
+        some = [weigh(composite[0][slot]) for _, composite in islice(state, _LOOKED_AT)]
+        return sum(some) / len(some) - len(self._each) if some else 0.0
 
     def view(self) -> Mapping[Key, State]:
         """By key and stream, its records with their times."""
@@ -118,4 +128,6 @@ class JoinBins(BinMaker):
         return bin
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": "windowed join of rows", "streams": " ".join(self.streams), "window": str(self.query.window)}
+        """Bins are saved as rows are, entry by entry: whoever looks into a snapshot sees entries."""
+        streams, window = " ".join(self.streams), str(self.query.window)
+        return {"store": "rows", "plans": "trees of joins", "streams": streams, "window": window}

@@ -75,10 +75,11 @@ class Running:
     def _made(self, time: int, arrivals: Arrivals) -> dict[Streams, Delta]:
         made: dict[Streams, Delta] = {}
         slots = len(self.query.streams)
+        key_of = self.query.key_of if self.query.key is None else self.query.key
         for slot, stream in enumerate(self.query.streams):
             delta: Delta = {}
             for record in arrivals.get(stream, ()):
-                delta.setdefault(self.query.key_of(record), []).append(of_component(slot, slots, (time, record)))
+                delta.setdefault(key_of(record), []).append(of_component(slot, slots, (time, record)))
             made[frozenset((stream,))] = delta
         return made
 
@@ -274,7 +275,7 @@ class HybMig(PlanMigration):
         states = self._new_states(running)
         return {streams: states[streams] for streams in empty_states(self.tree)}
 
-    # What is computed in the background (BSC)
+    # Background state computation (BSC), section 3.4
 
     def work(self, running: Running, budget: int, now: int) -> int:
         """Completes states of the new plan: looks at about so many pairs; at how many it was."""

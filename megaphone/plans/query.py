@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
 from typing import TypeAlias
 
 from dataflow.state.values import Key, Record
@@ -45,7 +47,12 @@ class Query:
 
     def key_of(self, record: Record) -> Key:
         """The key of a record."""
-        return key_by(self.on, record)
+        return None if self.key is None else self.key(record)
+
+    @cached_property
+    def key(self) -> KeyFunction | None:
+        """From a record to its key, if there is one."""
+        return key_by(self.on)
 
     def plan(self, text: str) -> Tree:
         """A plan for this query; BadPlan says what is wrong with the text."""
@@ -105,11 +112,9 @@ class Joint:
         return parts, first, last
 
 
-def key_by(on: KeyFunction | int | str | None, record: Record) -> Key:
-    """The key of a record."""
-    if on is None:
-        return None
-    return on(record) if callable(on) else record[on]
+def key_by(on: KeyFunction | int | str | None) -> KeyFunction | None:
+    """From a record to its key."""
+    return on if on is None or callable(on) else itemgetter(on)
 
 
 def checked_key(on: object) -> None:

@@ -143,7 +143,7 @@ def leaves(tree: Tree) -> Iterator[Leaf]:
 
 
 def lowest(tree: Tree) -> list[Join]:
-    """The nodes with two sources: L of section 3.3."""
+    """Each lowest node, one with two sources: L of section 3.3."""
     return [node for node in joins(tree) if isinstance(node.left, Leaf) and isinstance(node.right, Leaf)]
 
 

@@ -11,12 +11,17 @@ import trio
 import dataflow
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.policy import Recovery
+from dataflow.state.pieces import pack
+from dataflow.state.reading import view_saved
 from dataflow.testing import Crashed, simulate
+from megaphone.plans.join_bin import JoinBins
 from megaphone.plans.migrating import METHODS
+from megaphone.plans.query import Query
+from megaphone.plans.row_store import PlanRowStore
 from tests.plans.cases import oracle
 from tests.plans.engine_cases import EngineCase, in_columns, random_engine_case, send
 
-CASES = 40
+CASES = 24
 LONGEST = 40  # lives of a case
 
 Book = dict[int, Counter[Any]]  # by time, what came out in the life that did it last
@@ -74,6 +79,15 @@ def run(seed: int, told: Counter[str], columns: bool = False) -> None:
     found = Counter({(t, r): n for t, rows in book.items() for r, n in rows.items()})
     expected = oracle(case.query, case.epochs)
     assert found == Counter({(t, r): n for t, rows in expected.items() for r, n in rows.items()}), f"seed {seed}"
+
+
+def test_what_was_saved_can_be_looked_into_without_the_program() -> None:
+    query = Query(("a", "b"), 10, on=0)
+    store = PlanRowStore("join", 4, JoinBins(query, query.plan("a b")))
+    store.run(3, [[[(1, (7, "left"))]], [[(1, (7, "right"))]]])
+    (view,) = view_saved(store.describe(), [pack(piece) for piece in store.copy_bin(1, 64)])
+    assert view.bin == 1 and view.entries["plan",][0] == "a b"
+    assert view.entries["source", 0, 7, 0] == [(3, (7, "left"))]
 
 
 def test_snapshots_and_crashes_meanwhile() -> None:

@@ -139,3 +139,34 @@ def test_ghm_ends_when_it_has_caught_up() -> None:
 def test_opaque_plans_that_cannot_be(make: Any, complaint: str) -> None:
     with pytest.raises(BadPlan, match=complaint):
         make()
+
+
+def test_a_controller_paces_opaque_plans_too() -> None:
+    async def main(worker: dataflow.Worker) -> Any:
+        with worker.dataflow() as scope:
+            control, configuration = scope.input()
+            inputs, streams = {}, {}
+            for name in "ab":
+                inputs[name], streams[name] = scope.input()
+            plans = Opaque(("a", "b"), PLANS, W + V, on=0)
+            operator = megaphone.opaque(configuration, streams, plans, plan="join first", bins=4)
+            probe = operator.probe()
+        controller = megaphone.Controller(control, operator)
+        if worker.index == 0:
+            controller.replan(megaphone.Replan("by key", "gms"), megaphone.fluid())
+            for bad, complaint in [
+                (megaphone.Replan("by key", "hybmig"), "needs to know what is in a plan"),
+                (megaphone.Replan("by hand", "gms"), "there is no plan 'by hand': there are join first, by key"),
+                (megaphone.Replan("by key", "ghm", background=False), "ghm works in the background alone"),
+            ]:
+                with pytest.raises(megaphone.ControlError, match=complaint):
+                    control.send([bad])
+        for time in range(20):
+            for handle in inputs.values():
+                handle.send([(time % 5, time)])
+                handle.advance_to(time + 1)
+            controller.advance_to(time + 1)
+            await probe.wait_passed(time)
+        return controller.plans
+
+    assert simulate(main, workers=2) == [["by key"] * 4] * 2
