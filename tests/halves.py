@@ -11,15 +11,9 @@ import tempfile
 
 FIRST = ("tests", "dataflow", "megaphone", "bench")
 SECOND = (
-    "tests/planners",
-    "tests/nexmark",
-    "tests/harness",
-    "tests/columns",
-    "tests/state",
-    "tests/plans",
-    "planners",
-    "nexmark",
-)
+    "tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "tests/recovery",
+    "tests/crashes", "tests/plans", "planners", "nexmark",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from dataflow.commands.tables import make_table
 from dataflow.recovery.manifest import Manifest
 from dataflow.recovery.part_files import fetch_part, live_pieces
 from dataflow.recovery.storage import Storage
-from dataflow.state.reading import SavedState
+from dataflow.state.reading import SavedState, pieces_apart
 from dataflow.state.values import Key, State
 
 _WIDEST = 60  # characters of a value
@@ -23,6 +23,9 @@ async def inspect_operator(storage: Storage, manifest: Manifest, operator: str, 
         for name, _, words in live_pieces(file, await fetch_part(storage, manifest.dataflow, file)):
             if name == operator:
                 saved.put(words)
+    for share in manifest.share_values(operator).values():
+        for words in pieces_apart(share):
+            saved.put(words)
     apart, apart_pending = saved.apart()
     entries: list[tuple[str, Key, State]] = []
     pending = [("pinned", time, record) for time, record in apart_pending]

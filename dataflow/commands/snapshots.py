@@ -227,7 +227,7 @@ def _row(entry: _Entry, verdict: str) -> list[str]:
 
 
 def _contents(manifest: Manifest) -> Iterator[str]:
-    if manifest.number == manifest.incarnation:
+    if manifest.is_claim:
         yield "a run began here" if manifest.time is not None else "a run began here, from the beginning"
     if manifest.final:
         yield "the end of a run"

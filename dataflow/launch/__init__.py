@@ -19,9 +19,6 @@ Between them: `orders`: what workers are told. `report`: results, and exceptions
 whole messages.
 
 - `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
-  hosts, which keep an eye on each other. `control`: what they say to each other. `strangers`: what is said about
-  connections that were turned away.
-With recovery: `lives`: when workers go back and start again; pure. `rolling`: the supervisor's part in that. `orders`:
-what it says to workers. `errand`: what the zygote is to start. `neighbours`: a worker's connections to the others of
-its host, in each life. `watching`: how processes end.
+  hosts, which keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run.
+  `control`: what they say to each other. `strangers`: what is said about connections that were turned away.
 """

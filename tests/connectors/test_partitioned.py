@@ -16,7 +16,7 @@ import dataflow
 from dataflow import sources
 from dataflow.errors import ConstructionError
 from dataflow.operators.positions import Positions
-from tests.connectors.lives import Crashed, Lives
+from tests.connectors.lives import Crashed, Lives, Paced
 from tests.engine.harness import Run, bag, notes, repeatable
 
 Seen = list[tuple[Any, int, Any]]  # (time, worker, record)
@@ -252,12 +252,12 @@ def crash_until_done(folder: Path, seed: int, timed: bool) -> Numbers:
 
     async def main(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope:
-            scope.source(source, ahead=3).sink(sinks.json_lines(folder))
+            scope.source(Paced(source, seed), ahead=3).sink(sinks.json_lines(folder))
 
-    lives = Lives(every=chance.choice([1e-9, 1e-4]))
+    lives = Lives(every=chance.choice([1e-9, 0.1, 0.5]))
     for life in range(20):
         try:
-            lives.live(main, chance.choice([1, 2, 3]), seed, chance.randrange(20, 400) if life < 6 else 100_000)
+            lives.live(main, chance.choice([1, 2, 3]), seed, chance.randrange(20, 250) if life < 6 else None)
             return source
         except Crashed:
             continue

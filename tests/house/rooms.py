@@ -43,7 +43,7 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
@@ -67,14 +67,15 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance
+planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
 nexmark.events: dataflow.compiled
 nexmark.queries: dataflow dataflow.columns dataflow.compiled dataflow.state dataflow.state.folds dataflow.state.stores dataflow.state.tables megaphone megaphone.assembly megaphone.control nexmark.events
-nexmark.runs: dataflow dataflow.columns dataflow.state.folds dataflow.time megaphone megaphone.assembly megaphone.control megaphone.harness megaphone.migration nexmark.events nexmark.queries
+nexmark.runs: dataflow dataflow.columns dataflow.sources dataflow.state.folds dataflow.time megaphone megaphone.assembly megaphone.control megaphone.harness megaphone.migration nexmark.events nexmark.queries
 nexmark.answers: megaphone megaphone.control nexmark.events nexmark.runs
 nexmark.commands: dataflow dataflow.errors megaphone megaphone.control megaphone.harness megaphone.harness.plots nexmark.answers nexmark.events nexmark.queries nexmark.runs
 nexmark.__main__: nexmark.commands

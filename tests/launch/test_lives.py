@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from dataflow.channels.blame import RECORD
 from dataflow.errors import GraphMismatch, Terminated
 from dataflow.launch.lives import Choose, Done, End, Instruction, Lives, SendBack
 from dataflow.launch.verdict import Event, Exited, Failed, Idle
 from dataflow.recovery.catalogue import Fenced
 from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
-from dataflow.recovery.restarts import RECORD, Again, Enough, Older, Restarts, one_line
+from dataflow.recovery.restarts import Again, Enough, Older, Restarts, one_line
 from dataflow.recovery.storage import StorageError
 from tests.launch.lives_world import GRACE, PATIENCE, World
 

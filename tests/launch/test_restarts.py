@@ -136,6 +136,31 @@ def test_many_restarts_leave_nothing_open_and_no_memory_is_shared_between_lives(
 # ---------------------------------------------------------------------------------------------------- when it is enough
 
 
+def test_a_poison_record_is_named(arena: Arena) -> None:
+    program = arena.script(
+        PREAMBLE
+        + """
+    def check(n):
+        if n == 22:
+            raise ValueError(f"on {os.getpid()}")
+        return n
+
+    async def main(worker):
+        return await feed(worker, prepare=lambda stream: stream.map(check))
+
+    if __name__ == "__main__":
+        dataflow.execute(main, workers=2, recovery=dataflow.Recovery("state", restarts=2))
+"""
+    )
+    ended = program.end()
+    assert ended.status == 1
+    assert re.findall(r"restart (\d) of 2", ended.err) == ["1", "2"]
+    for line in ended.err.splitlines():
+        if ": restart " in line:
+            assert "at the record 22; at the time 19; in operator map" in line
+    assert "the same record failed 3 times within 600 seconds: 2 restarts were allowed" in ended.message
+
+
 def test_the_window_is_used_up(arena: Arena) -> None:
     program = arena.script(
         PREAMBLE

@@ -49,6 +49,9 @@ async def fill(folder: Path) -> Manifest:
                 parts += writer.add(name, bin, list(DurableStore(store).copy(bin, 1 << 10)))
         held = {"alice\x1b[2J": Account("alice", at)}
         parts += writer.add("accounts", 1, [pack(piece) for piece in depart(Address(1), held, {}, 100)])
+        pinned = depart(Address(0, (777,), apart=True), {777: 12345}, {}, 100)
+        shares = {"lines": {0: codec.encode(7)}}
+        shares["rows"] = {0: codec.encode([None, [pack(piece).tobytes() for piece in pinned]])}
         files = [
             await store_part(storage, FLOW, part, last.number + 1, 0, PartBuffers()) for part in parts + writer.finish()
         ]
@@ -56,7 +59,7 @@ async def fill(folder: Path) -> Manifest:
             storage,
             follow(
                 last, time=at, created=time.time(), workers=2, graph="", operators=operators, files=files,
-                shares={"lines": {0: codec.encode(7)}}, tokens={"sqlite": {0: codec.encode(8)}}, final=at == 20,
+                shares=shares, tokens={"sqlite": {0: codec.encode(8)}}, final=at == 20,
             ),
         )  # fmt: skip
     return last
@@ -124,6 +127,7 @@ def test_state_is_shown_as_a_table(folder: Path, capsys: pytest.CaptureFixture[s
     assert lines[9].split() == ["shard", "until", "record"] and "'back': " in lines[10]
     status, out, _ = command(capsys, folder, "--inspect", "rows", "--limit", 0, "--snapshot", 2)
     assert status == 0 and out.startswith("rows in dataflow-0, snapshot 2 at 10\n") and "more" not in out
+    assert "\npinned  777  12345\n" in out
 
 
 def test_objects_of_a_class_need_their_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, assert_type
+from typing import Any, Never, assert_type
 
 import numpy as np
 
 import dataflow
 import megaphone
-from dataflow import InputHandle, Stream
+from dataflow import InputHandle, Stream, sinks
+from dataflow import sources as sources_with_positions
 from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
 from dataflow.operators.replay import Event
@@ -52,6 +53,24 @@ def sources(scope: dataflow.Scope) -> None:
     assert_type(scope.source(range(3), every="250ms"), Stream[int])
     assert_type(scope.source({"key": np.arange(3)}, batch=2), Stream[Columns])
     assert_type(scope.source(Columns({"key": np.arange(3)})), Stream[Columns])
+
+
+def connectors(scope: dataflow.Scope) -> None:
+    lines = scope.source(sources_with_positions.lines("logs", follow=True), ahead=4)
+    assert_type(lines, Stream[str])
+    assert_type(scope.source(sources_with_positions.parquet("events")), Stream[Columns])
+    assert_type(scope.source(sources_with_positions.generator(lambda start: range(start, 10))), Stream[int])
+    assert_type(lines.sink(sinks.sqlite("out.db", "lines", columns=["line"])), Stream[Never])
+    lines.sink(sinks.callback(lambda time, batch: print(batch)))
+    assert_type(scope.source(Squares()), Stream[int])
+
+
+class Squares(sources_with_positions.Partitions[int]):
+    async def partitions(self) -> list[str]:
+        return ["all"]
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[tuple[object, Any, list[int]]]:
+        yield 1, None, [1]
 
 
 def by_record(words: Stream[str]) -> None:
