@@ -116,7 +116,7 @@ def _planned(
         raise ConstructionError(f"{name}: a budget is a positive number, not {budget!r}")
     by: Sequence[KeyOf] = [keyed or _no_key] * len(inputs)
     store = PlanRowStore(name, count, maker)
-    keys = KeysOfAPlan(name, shift_of(count))
+    keys = _KeysOfAPlan(name, shift_of(count))
 
     def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
         return S(context, shared, len(by), interval, lambda: HeavyRows(by), budget).step
@@ -155,8 +155,13 @@ def bins_of_plan(name: str, bins: int | None, has_key: bool) -> int:
     return 1
 
 
-class KeysOfAPlan(NoKeys):
+class _KeysOfAPlan(NoKeys):
     """A key of a plan has its state in several places of its bin, and cannot leave it."""
 
     def check(self, keys: Keys) -> NoReturn:
-        raise ControlError(f"{self._name}: no key can be pinned: a plan's keys stay in their bins. Move a bin instead")
+        raise no_pins(self._name)
+
+
+def no_pins(name: str) -> ControlError:
+    """What is said to those who pin a key of a plan."""
+    return ControlError(f"{name}: no key can be pinned: a plan's keys stay in their bins. Move a bin instead")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -11,14 +11,17 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
-from dataflow.state.store import Numbers
+from dataflow.state.store import Numbers, Store
 from dataflow.time.durations import Duration
 from megaphone.assembly import Assembly, Migratable, assemble
 from megaphone.control.updates import Update
 from megaphone.host.s import S
-from megaphone.keys.hashing import shift_of
+from megaphone.keys.keyspace import WordKeys
+from megaphone.keys.pinning import PinningStore
+from megaphone.keys.pins import Keys
 from megaphone.load.heavy import HeavyKeys
-from megaphone.operators.joining import KeysOfAPlan, bins_of_plan, named_inputs
+from megaphone.operators.joining import bins_of_plan, named_inputs, no_pins
+from megaphone.plans.columns.pairs import PairStore
 from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.query import Query
 from megaphone.plans.spaces import TreeSpace
@@ -48,8 +51,13 @@ def window_join_columns(
     if type(budget) is not int or budget < 1:
         raise ConstructionError(f"{name}: a budget is a positive number, not {budget!r}")
     tree = query.plan(plan)
-    store = PlanColumnStore(name, count, query, tree, compiled)
-    keys = KeysOfAPlan(name, shift_of(count))
+    store: Store[Columns]
+    if key is not None and len(inputs) == 2:
+        both = PinningStore(lambda apart: PairStore(name, count, query, compiled))
+        store, home, keys = both, both.home, WordKeys(name, both.home.bins_of)
+    else:
+        store = home = PlanColumnStore(name, count, query, tree, compiled)
+        keys = WordsOfAPlan(name, home.bins_of)
     wanted = [Wanted(key or "", None) for _ in inputs]
     make = ColumnRouter if key is not None else KeylessRouter
 
@@ -58,10 +66,19 @@ def window_join_columns(
         return S(context, shared, len(inputs), interval, heavy, budget).step
 
     def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> ColumnRouter:
-        return make(context, shared, initial, wanted, keys, store)
+        return make(context, shared, initial, wanted, keys, home)
 
     parts = Assembly(store, make_router, make_host, keys, interval is not None, TreeSpace(name, query, tree))
     return assemble(control, inputs, count, name, parts)
+
+
+class WordsOfAPlan(WordKeys):
+    """A key of a plan has its state in several places of its bin, and cannot leave it."""
+
+    pinnable = False
+
+    def check(self, keys: Keys) -> NoReturn:
+        raise no_pins(self._name)
 
 
 class _Nothing:

@@ -12,11 +12,11 @@ import pytest
 import megaphone
 from dataflow.testing import simulate
 from megaphone.plans.columns import kernels, travel
-from megaphone.plans.columns.background import Job
-from megaphone.plans.columns.courses import Course
+from megaphone.plans.columns.background import StateJob
+from megaphone.plans.columns.courses import BinCourse
 from megaphone.plans.columns.kernels import combine
 from megaphone.plans.columns.rings import Ring
-from megaphone.plans.columns.shapes import Keep, Shape
+from megaphone.plans.columns.shapes import Keep, CourseShape
 from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.migrating import METHODS
 from megaphone.plans.query import Query
@@ -72,7 +72,7 @@ def test_bin_by_bin() -> None:
 def test_the_cases_have_something_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: Counter[str] = Counter()
     begin, install, merge, hold = (
-        PlanColumnStore._start, PlanColumnStore._install, Job.merge, PlanColumnStore._held,
+        PlanColumnStore._start, PlanColumnStore._install, StateJob.merge, PlanColumnStore._held,
     )  # fmt: skip
 
     def start(self: Any, bins: Any, asked: Any, time: int) -> None:
@@ -85,7 +85,7 @@ def test_the_cases_have_something_in_them(monkeypatch: pytest.MonkeyPatch) -> No
         seen["bins that moved in mid-migration"] += self._courses.of(bin).change is not None
         seen["several shapes"] += len(self._courses.shapes) > 1
 
-    def merged(self: Job, now: int) -> None:
+    def merged(self: StateJob, now: int) -> None:
         seen["states completed in the background"] += 1
         seen["composites found there"] += sum(map(len, self._collected))
         merge(self, now)
@@ -96,7 +96,7 @@ def test_the_cases_have_something_in_them(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(PlanColumnStore, "_start", start)
     monkeypatch.setattr(PlanColumnStore, "_install", installed)
-    monkeypatch.setattr(Job, "merge", merged)
+    monkeypatch.setattr(StateJob, "merge", merged)
     monkeypatch.setattr(PlanColumnStore, "_held", held)
     for seed in range(CASES // 4):
         case = in_columns(random_engine_case(seed, METHODS))
@@ -143,15 +143,15 @@ def early_insertion(patch: pytest.MonkeyPatch) -> None:
 
 def a_time_late(patch: pytest.MonkeyPatch) -> None:
     """A migration counts what came at its start as old."""
-    replanned = Course.replanned
-    patch.setattr(Course, "replanned", lambda self, tree, asked, time, q: replanned(self, tree, asked, time + 1, q))
+    replanned = BinCourse.replanned
+    patch.setattr(BinCourse, "replanned", lambda self, tree, asked, time, q: replanned(self, tree, asked, time + 1, q))
 
 
 def early_cut_off(patch: pytest.MonkeyPatch) -> None:
     """A state that was completed counts as if it had been at the start of the migration."""
-    completed = Course.completed
+    completed = BinCourse.completed
     patch.setattr(
-        Course, "completed", lambda self, number, now, query: completed(self, number, self.change.time, query)
+        BinCourse, "completed", lambda self, number, now, query: completed(self, number, self.change.time, query)
     )
 
 
@@ -167,16 +167,16 @@ def composites_stay_behind(patch: pytest.MonkeyPatch) -> None:
 
 def starts_are_shared(patch: pytest.MonkeyPatch) -> None:
     """Bins of one shape have one start."""
-    note = Shape.note
+    note = CourseShape.note
 
-    def noted(self: Shape, number: int, course: Course) -> None:
+    def noted(self: CourseShape, number: int, course: BinCourse) -> None:
         note(self, number, course)
         if course.change is not None:
             self._starts[:] = course.change.time
             for cuts in self._cuts:
                 cuts[:] = cuts[number]
 
-    patch.setattr(Shape, "note", noted)
+    patch.setattr(CourseShape, "note", noted)
 
 
 MUTANTS = [

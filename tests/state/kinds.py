@@ -22,6 +22,7 @@ from dataflow.state.tables.table import Dense
 from megaphone.control.replans import Replan
 from megaphone.keys.hashing import bin_of, mix, shift_of
 from megaphone.keys.pinning import PinningStore, mark
+from megaphone.plans.columns.pairs import PairStore
 from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.join_bin import JoinBins
 from megaphone.plans.query import Query
@@ -332,7 +333,8 @@ class JoinsInColumns(Kind):
 
     def batch(self, store: Store[Any], port: int, records: list[Record], apart: bool = False) -> Any:
         both = np.array(records, np.int64).reshape(-1, 2)
-        return Columns({"key": both[:, 0].copy(), "value": both[:, 1].copy()})
+        batch = Columns({"key": both[:, 0].copy(), "value": both[:, 1].copy()})
+        return mark(batch) if apart else batch
 
     def rows(self, batches: Iterable[Any]) -> Counter[Any]:
         return Counter(tuple(zip(row[::2], row[1::2], strict=True)) for batch in batches for row in batch.rows())
@@ -377,6 +379,10 @@ def _window_joins_of_columns(bins: int) -> PlanColumnStore:
     return PlanColumnStore("windowed joins", bins, query, query.plan("a b"))
 
 
+def _pairs(bins: int) -> PairStore:
+    return PairStore("windowed joins", bins, Query(("a", "b"), WINDOW, on="key"))
+
+
 def _replanned_columns(bins: int) -> PlanColumnStore:
     query = Query(("a", "b", "c"), WINDOW, on="key")
     return ReplannedColumns("windowed joins", bins, query, query.plan("(a b) c"))
@@ -419,4 +425,5 @@ PINNING: list[Kind] = [
     InColumns("pinning batches", lambda bins: PinningStore(lambda apart: _batches(bins)), late_totals),
     InColumns("pinning batches that only post-date", lambda bins: PinningStore(lambda apart: _delays(bins)), Delays),
     InColumns("pinning joins", lambda bins: PinningStore(lambda apart: _joins(bins)), Pairs, inputs=2),
+    JoinsInColumns("pinning windowed joins", lambda bins: PinningStore(lambda apart: _pairs(bins)), "ab"),
 ]

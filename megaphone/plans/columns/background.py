@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from megaphone.plans.chains import ending_in
-from megaphone.plans.columns.courses import Course
+from megaphone.plans.columns.courses import BinCourse
 from megaphone.plans.columns.joiner import Joiner, LowTimes
 from megaphone.plans.columns.rings import Delta
 from megaphone.plans.columns.shapes import Keep, cuts_of
 from megaphone.plans.trees import joins
 
 
-class Job:
+class StateJob:
     """One state of one bin. `number`: of the stage to which it belongs."""
 
-    def __init__(self, joiner: Joiner, bin: int, course: Course, now: int) -> None:
+    def __init__(self, joiner: Joiner, bin: int, course: BinCourse, now: int) -> None:
         assert course.change is not None
         change, self._joiner, self._streams = course.change, joiner, course.tree.streams
         self.number = next(number for number, stage in enumerate(change.stages) if stage.incomplete)

@@ -20,7 +20,7 @@ Sides: TypeAlias = frozenset[Side]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TaskStage:
     """A task of HybMig: the trees of a cut, what the old one still owes, and which states of the new one lack
     something, lower ones first."""
 
@@ -30,7 +30,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """A migration that began at a time."""
 
     tree: Tree
@@ -40,14 +40,14 @@ class Change:
     share: bool
     background: bool
     paper: bool
-    stages: tuple[Stage, ...]
+    stages: tuple[TaskStage, ...]
 
     @property
     def owes(self) -> bool:
         """Whether the old plan of HybMig still has something to do."""
         return any(stage.chains for stage in self.stages)
 
-    def shape(self) -> Change:
+    def shape(self) -> PlanChange:
         """The same without its times."""
         stages = tuple(replace(stage, chains=tuple(map(_timeless, stage.chains))) for stage in self.stages)
         return replace(self, time=0, stages=stages)
@@ -58,12 +58,12 @@ def _timeless(chain: Chain) -> Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class BinCourse:
     """A plan at work, and perhaps its way to the next."""
 
     tree: Tree
     sides: Sides
-    change: Change | None = None
+    change: PlanChange | None = None
 
     @property
     def states(self) -> Sides:
@@ -73,26 +73,26 @@ class Course:
         held = {(self.tree.streams, 0)} if self.change.paper and self.change.method == "parallel-track" else set()
         return self.sides | self.change.sides | held
 
-    def shape(self) -> Course:
+    def shape(self) -> BinCourse:
         """The same without its times: bins of one shape are joined together."""
         return self if self.change is None else replace(self, change=self.change.shape())
 
-    def ended(self) -> Course:
+    def ended(self) -> BinCourse:
         """The course when its migration is over."""
         assert self.change is not None
-        return Course(self.change.tree, self.change.sides)
+        return BinCourse(self.change.tree, self.change.sides)
 
-    def moved(self, tree: Tree) -> tuple[Course, list[Join]]:
+    def moved(self, tree: Tree) -> tuple[BinCourse, list[Join]]:
         """The course after moving state, and the nodes whose states are to be filled, lower ones first."""
         old = dict(self.sides)
         sides = frozenset((node.streams, old.get(node.streams, 0)) for node in inner(tree))
-        return Course(tree, sides), [node for node in inner(tree) if node.streams not in old]
+        return BinCourse(tree, sides), [node for node in inner(tree) if node.streams not in old]
 
-    def replanned(self, tree: Tree, asked: Asked, time: int, query: Query) -> Course:
+    def replanned(self, tree: Tree, asked: Asked, time: int, query: Query) -> BinCourse:
         """The course as of the start of parallel track or HybMig."""
         old, paper = dict(self.sides), asked.order == "paper"
         if asked.method == "parallel-track":
-            stages: tuple[Stage, ...] = ()
+            stages: tuple[TaskStage, ...] = ()
             own = {node.streams for node in inner(tree)}
         else:
             cuts = decompose(self.tree, tree) if asked.share else [Cut(tree.streams, self.tree, tree)]
@@ -102,10 +102,10 @@ class Course:
             (node.streams, _other(old.get(node.streams)) if node.streams in own else old[node.streams])
             for node in inner(tree)
         )
-        change = Change(tree, sides, asked.method, time, asked.share, asked.background, paper, stages)
+        change = PlanChange(tree, sides, asked.method, time, asked.share, asked.background, paper, stages)
         return replace(self, change=change)
 
-    def completed(self, number: int, now: int, query: Query) -> Course:
+    def completed(self, number: int, now: int, query: Query) -> BinCourse:
         """The course when the lowest incomplete state of a stage has all that it lacked, as of now: chains that end in
         its node go on with the node above. When nothing is owed any more, the migration is over."""
         assert self.change is not None
@@ -117,14 +117,14 @@ class Course:
         if above.streams != stage.cut.streams:
             chains += [chain.extended(condition(query, above.streams, now)) for chain in ended]
         stages = list(self.change.stages)
-        stages[number] = Stage(stage.cut, tuple(chains), tuple(rest))
+        stages[number] = TaskStage(stage.cut, tuple(chains), tuple(rest))
         course = replace(self, change=replace(self.change, stages=tuple(stages)))
         return course if course.change is not None and course.change.owes else course.ended()
 
 
-def first_course(tree: Tree) -> Course:
+def first_course(tree: Tree) -> BinCourse:
     """The course of a bin that has nothing but a plan."""
-    return Course(tree, frozenset((node.streams, 0) for node in inner(tree)))
+    return BinCourse(tree, frozenset((node.streams, 0) for node in inner(tree)))
 
 
 def inner(tree: Tree) -> list[Join]:
@@ -141,11 +141,11 @@ def _other(side: int | None) -> int:
     return 0 if side is None else 1 - side
 
 
-def _stage(cut: Cut, time: int, query: Query) -> Stage:
+def _stage(cut: Cut, time: int, query: Query) -> TaskStage:
     if cut.is_shared:
-        return Stage(cut, (), ())
+        return TaskStage(cut, (), ())
     chains = tuple(Chain((condition(query, node.streams, time),)) for node in lowest(cut.new))
-    return Stage(cut, chains, tuple(node.streams for node in inner(cut.new)))
+    return TaskStage(cut, chains, tuple(node.streams for node in inner(cut.new)))
 
 
-__all__ = ["Change", "Course", "Leaf", "Side", "Sides", "Stage", "condition", "first_course", "inner"]
+__all__ = ["PlanChange", "BinCourse", "Leaf", "Side", "Sides", "TaskStage", "condition", "first_course", "inner"]

@@ -154,7 +154,8 @@ class Joiner:
             columns.update(some)
             count += len(some)
         if len(columns) < count:
-            raise TypeError(f"{self.name}: two columns of the result have one name, of {', '.join(columns)}: rename one")
+            names = ", ".join(columns)
+            raise TypeError(f"{self.name}: two columns of the result have one name, of {names}: rename one")
         return Columns.trusted(columns, len(whole))
 
 
@@ -184,4 +185,5 @@ class LowTimes:
         """For each composite."""
         if self._starts is None or self._courses is None:
             return np.full(len(delta), self._low, np.int64)
-        return np.maximum(self._low, self._starts[self._courses[delta.hashes >> self._shift]])
+        starts: Ints = self._starts[self._courses[delta.hashes >> self._shift]]
+        return np.maximum(self._low, starts)

@@ -16,6 +16,7 @@ from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Flags, Int, Ints, Word, Words
 
 HASH, BEFORE, FIRST, LAST, PARTS = 0, 1, 2, 3, 4  # columns of a row
+NEVER = -(1 << 62)  # before all times; a row that begins then has left with its key
 
 
 @kernel(
@@ -69,8 +70,8 @@ def insert(
 
 
 @kernel(
-    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64, int64, int64[::1], uint64,"
-    " int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
+    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64, int64, int64[::1],"
+    " uint64, int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
 )
 def probe(
     hashes: Words,
@@ -172,11 +173,23 @@ def purge(
         if stamps[row] >= before:
             break
         bin = np.int64(np.uint64(rows[row, 0]) >> shift)
-        if base >= valid[bin]:
+        if base >= valid[bin] and rows[row, 2] != NEVER:
             counts[bin] -= 1
             live[0] -= 1
         base += 1
     return base
+
+
+@kernel("void(int64[:,::1], uint64)")
+def unlink(slots: Ints, key: Word) -> None:
+    """Forgets where the chain of a hash begins. Others are still found behind its slot."""
+    most, hashed = slots.shape[0] - 1, np.int64(key)
+    at = hashed & most
+    while slots[at, 1] != -1:
+        if slots[at, 0] == hashed:
+            slots[at, 1] = -2
+            return
+        at = (at + 1) & most
 
 
 @kernel("int64(int64[:,::1], int64, int64[:,::1])")

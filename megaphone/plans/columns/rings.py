@@ -14,7 +14,6 @@ from dataflow.state.arrays import Flags, Ints, Words
 from megaphone.plans.columns import kernels
 
 _LEAST = 1 << 6  # rows and slots of a ring in which there is nothing
-NEVER = -(1 << 62)  # before all times
 
 
 class Delta(NamedTuple):
@@ -30,7 +29,8 @@ class Delta(NamedTuple):
 
     def take(self, which: Flags | Ints) -> Delta:
         """Some of them."""
-        return Delta(*(np.ascontiguousarray(array[which]) for array in self))
+        hashes, first, last, parts = self
+        return Delta(hashes[which], first[which], last[which], parts[which])
 
 
 def nothing(width: int) -> Delta:
@@ -63,7 +63,7 @@ class Ring:
         self.valid: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its first row that counts
         self.counts: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its rows that count
         self._live: Ints = np.zeros(1, np.int64)  # the sum of these
-        self._stamp = NEVER
+        self._stamp = kernels.NEVER
 
     @property
     def live(self) -> int:
@@ -178,6 +178,14 @@ class Ring:
         if not self.live:
             self.base = self.end
             self._shrink()
+
+
+    def forget_key(self, hashed: int, numbers: Ints) -> None:
+        """Forgets a key, whose rows are given."""
+        kernels.unlink(self.slots, hashed)
+        self.rows[numbers & (len(self.rows) - 1), kernels.FIRST] = kernels.NEVER
+        self.counts[hashed >> self.shift] -= len(numbers)
+        self._live -= len(numbers)
 
 
 class Pairs(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dataflow.state.arrays import Ints
 from megaphone.plans.chains import Chain
-from megaphone.plans.columns.courses import Change, Course, Sides, Stage
+from megaphone.plans.columns.courses import PlanChange, BinCourse, Sides, TaskStage
 from megaphone.plans.columns.joiner import ALWAYS, Joiner, LowTimes
 from megaphone.plans.columns.rings import Delta, merged
 from megaphone.plans.trees import Streams, Tree, joins, leaves
@@ -29,10 +29,10 @@ def cuts_of(chains: tuple[Chain, ...], slots: int) -> Ints:
     return cuts
 
 
-class Shape:
+class CourseShape:
     """Courses that differ in their times only."""
 
-    def __init__(self, course: Course, joiner: Joiner) -> None:
+    def __init__(self, course: BinCourse, joiner: Joiner) -> None:
         self.course = course
         self.members = 0  # courses
         self._joiner = joiner
@@ -40,7 +40,7 @@ class Shape:
         self._starts: Ints = np.zeros(0, np.int64)
         self._cuts: list[Ints] = []  # of each stage, by number of course
 
-    def note(self, number: int, course: Course) -> None:
+    def note(self, number: int, course: BinCourse) -> None:
         """A course of this shape has a number."""
         self.members += 1
         change = course.change
@@ -52,7 +52,7 @@ class Shape:
         for cuts, stage in zip(self._cuts, change.stages, strict=True):
             cuts[number] = cuts_of(stage.chains, self._slots)
 
-    def _grow(self, size: int, change: Change) -> None:
+    def _grow(self, size: int, change: PlanChange) -> None:
         starts = np.zeros(size, np.int64)
         starts[: len(self._starts)] = self._starts
         cuts = [np.zeros((size, len(stage.chains), self._slots), np.int64) for stage in change.stages]
@@ -95,7 +95,7 @@ class Shape:
         return made[tree.streams]
 
     def _parallel(
-        self, change: Change, made: Made, courses: NDArray[np.int32], now: int, low: LowTimes
+        self, change: PlanChange, made: Made, courses: NDArray[np.int32], now: int, low: LowTimes
     ) -> Delta:
         """Both plans run. The old one's results without an old part are discarded at its root (section 2.2)."""
         course, joiner = self.course, self._joiner
@@ -110,7 +110,7 @@ class Shape:
         joiner.ring(course.tree.streams, 0).add(new, now)
         return old
 
-    def _old(self, number: int, stage: Stage, made: Made, courses: NDArray[np.int32], now: int) -> Delta:
+    def _old(self, number: int, stage: TaskStage, made: Made, courses: NDArray[np.int32], now: int) -> Delta:
         """What the old plan of a stage makes, as far as it owes it. What it would discard whatever it meets is not even
         fed to it."""
         keep = Keep(self._joiner, courses, self._cuts[number])
@@ -137,32 +137,32 @@ class Keep:
 class Courses:
     """By bin its course, by number. Courses that no bin has are forgotten."""
 
-    def __init__(self, bins: int, first: Course, joiner: Joiner) -> None:
+    def __init__(self, bins: int, first: BinCourse, joiner: Joiner) -> None:
         self.of_bin: NDArray[np.int32] = np.zeros(bins, np.int32)
         self.shape_of: NDArray[np.int32] = np.zeros(16, np.int32)  # by course
-        self.shapes: dict[int, Shape] = {}
+        self.shapes: dict[int, CourseShape] = {}
         self._joiner = joiner
-        self._courses: dict[int, Course] = {}
+        self._courses: dict[int, BinCourse] = {}
         self._members: dict[int, int] = {}
-        self._numbers: dict[Course, int] = {}
-        self._shape_numbers: dict[Course, int] = {}
+        self._numbers: dict[BinCourse, int] = {}
+        self._shape_numbers: dict[BinCourse, int] = {}
         self._free: list[int] = []
         self._free_shapes: list[int] = []
         self._make(first)
         self._members[0] = bins
 
-    def of(self, bin: int) -> Course:
+    def of(self, bin: int) -> BinCourse:
         """The course of a bin."""
         return self._courses[int(self.of_bin[bin])]
 
-    def changing(self) -> dict[int, Change]:
+    def changing(self) -> dict[int, PlanChange]:
         """By number, the migrations that are under way."""
         return {number: course.change for number, course in self._courses.items() if course.change is not None}
 
-    def __getitem__(self, number: int) -> Course:
+    def __getitem__(self, number: int) -> BinCourse:
         return self._courses[number]
 
-    def set(self, bins: Ints, course: Course) -> int:
+    def set(self, bins: Ints, course: BinCourse) -> int:
         """Some bins have another course from now on; its number."""
         number = self._make(course) if course not in self._numbers else self._numbers[course]
         self._members[number] += len(bins)
@@ -174,13 +174,13 @@ class Courses:
                 self._forget(old)
         return number
 
-    def _make(self, course: Course) -> int:
+    def _make(self, course: BinCourse) -> int:
         number = self._free.pop() if self._free else len(self._courses)
         shape = course.shape()
         if shape not in self._shape_numbers:
             place = self._free_shapes.pop() if self._free_shapes else len(self.shapes)
             self._shape_numbers[shape] = place
-            self.shapes[place] = Shape(shape, self._joiner)
+            self.shapes[place] = CourseShape(shape, self._joiner)
         place = self._shape_numbers[shape]
         self.shapes[place].note(number, course)
         self._courses[number], self._numbers[course], self._members[number] = course, number, 0

@@ -26,11 +26,11 @@ from dataflow.time.order import Time
 from megaphone.control.replans import Replan
 from megaphone.plans.bins import Asked, Entries
 from megaphone.plans.columns import kernels, travel
-from megaphone.plans.columns.background import Job
-from megaphone.plans.columns.courses import Course, first_course
+from megaphone.plans.columns.background import StateJob
+from megaphone.plans.columns.courses import BinCourse, first_course
 from megaphone.plans.columns.joiner import Joiner
 from megaphone.plans.columns.rings import Delta
-from megaphone.plans.columns.shapes import Courses, Made, Shape
+from megaphone.plans.columns.shapes import Courses, Made, CourseShape
 from megaphone.plans.door import PlanStore, PlanView
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Streams, Tree, canonical
@@ -62,7 +62,7 @@ class PlanColumnStore(PlanStore[Columns]):
         self._noted: SortedDict[int, list[tuple[Ints, Asked]]] = SortedDict()  # replans whose time has not come
         self._waiting: dict[int, list[Asked]] = {}  # replans that wait for the one before, by bin, in order
         self._working: dict[int, None] = {}  # bins with work for the background, in the order of their turns
-        self._jobs: dict[int, Job] = {}  # what the background is about
+        self._jobs: dict[int, StateJob] = {}  # what the background is about
         self._arriving: dict[int, Arriving] = {}  # bins of which pieces are missing
         self._arrived: dict[int, int] = {}  # bins that came with more done than this store has
         self._next_end: int | None = None  # of migrations
@@ -75,7 +75,7 @@ class PlanColumnStore(PlanStore[Columns]):
 
     @property
     def least_pending(self) -> Time | None:
-        times = [*self._noted.keys()[:1]]
+        times = [self._noted.peekitem(0)[0]] if self._noted else []
         times += [time for time in (self._purges, self._next_end) if time is not None]
         return min(times, default=None)
 
@@ -120,17 +120,25 @@ class PlanColumnStore(PlanStore[Columns]):
         ring.add(delta, time)
         return delta
 
-    def _hashes(self, batch: Columns) -> Words:
-        hashes = np.zeros(len(batch), np.uint64)
-        if isinstance(self._query.on, str):
-            column = batch.column(self._query.on)
-            words = as_words(column, self._query.on)
-            assert isinstance(column, np.ndarray)
-            self._signs.check(column, words, f"{self.name}: the key {self._query.on!r}")
-            mix_all(words, hashes)
+    def bins_of(self, keys: Words) -> Ints:
+        """The bin of each key."""
+        return (self._mixed(keys) >> np.uint64(self.shift)).astype(np.int64)
+
+    def _mixed(self, keys: Words) -> Words:
+        hashes = np.empty(len(keys), np.uint64)
+        mix_all(keys, hashes)
         return hashes
 
-    def _by_shape(self, made: Made) -> Iterator[tuple[Shape, Made]]:
+    def _hashes(self, batch: Columns) -> Words:
+        if not isinstance(self._query.on, str):
+            return np.zeros(len(batch), np.uint64)
+        column = batch.column(self._query.on)
+        words = as_words(column, self._query.on)
+        assert isinstance(column, np.ndarray)
+        self._signs.check(column, words, f"{self.name}: the key {self._query.on!r}")
+        return self._mixed(words)
+
+    def _by_shape(self, made: Made) -> Iterator[tuple[CourseShape, Made]]:
         """What is new, for the bins of each shape."""
         courses = self._courses
         if len(courses.shapes) == 1:
@@ -169,7 +177,7 @@ class PlanColumnStore(PlanStore[Columns]):
                 self._next(bin, time, time)
         return out
 
-    def _held(self, bins: Ints, course: Course, time: int) -> list[Batch]:
+    def _held(self, bins: Ints, course: BinCourse, time: int) -> list[Batch]:
         """What parallel track held back in some bins, for `order="paper"`."""
         held = (course.tree.streams, 0)
         if held not in self._joiner.rings or held not in course.states:
@@ -215,7 +223,7 @@ class PlanColumnStore(PlanStore[Columns]):
             else:
                 self._set(some, course.replanned(tree, asked, time, self._query))
 
-    def _move_state(self, bins: Ints, course: Course, tree: Tree, time: int) -> None:
+    def _move_state(self, bins: Ints, course: BinCourse, tree: Tree, time: int) -> None:
         """States that both plans have are kept; the others are filled, from below (section 2.2)."""
         after, missing = course.moved(tree)
         sides, wanted, joiner = dict(after.sides), self._flags(bins), self._joiner
@@ -225,7 +233,7 @@ class PlanColumnStore(PlanStore[Columns]):
             joiner.fill(edges, joiner.ring(node.streams, sides[node.streams]), wanted, time)
         self._set(bins, after)
 
-    def _set(self, bins: Ints, course: Course) -> None:
+    def _set(self, bins: Ints, course: BinCourse) -> None:
         """Gives bins, all of one course, another; what only the old one had is forgotten."""
         if not len(bins):
             return
@@ -277,7 +285,7 @@ class PlanColumnStore(PlanStore[Columns]):
         done = 0
         while done < budget and bin in self._working:
             if bin not in self._jobs:
-                self._jobs[bin] = Job(self._joiner, bin, self._courses.of(bin), now)
+                self._jobs[bin] = StateJob(self._joiner, bin, self._courses.of(bin), now)
             job = self._jobs[bin]
             done += job.work(budget - done, now) + 1
             if job.is_done:
@@ -337,13 +345,17 @@ class PlanColumnStore(PlanStore[Columns]):
         travel.install(self._joiner, bin, entries, max(last, self._last))
         self._set(np.array([bin]), course)
         self._arrived[bin] = last
-        if purge_at is not None:
-            self._purge_at = purge_at if mine is None else min(purge_at, mine)
+        self._wake(purge_at, mine)
         for asked in queue:
             if asked.time > last:
                 self._noted.setdefault(asked.time, []).append((np.array([bin]), asked))
             else:
                 self._waiting.setdefault(bin, []).append(asked)
+
+    def _wake(self, theirs: int | None, mine: int | None) -> None:
+        """Rows came from where somebody would have woken to forget them."""
+        if theirs is not None:
+            self._purge_at = theirs if mine is None else min(theirs, mine)
 
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
         raise AssertionError(f"{self.name} pins no keys")
@@ -355,18 +367,22 @@ class PlanColumnStore(PlanStore[Columns]):
 
     def view(self, bin: int) -> BinView:
         """By key and stream, its records with their times. What is post-dated is shown with each key."""
+        entries = self.view_bins(np.array([bin]), self._last_of(bin))
+        pending = [] if self._purges is None else [(self._purges, (key,)) for key in entries]
+        return BinView(bin, int(self.sizes(bin, bin + 1)[0]), entries, pending)
+
+    def view_bins(self, bins: Ints, last: int) -> dict[Key, State]:
+        """By key and stream, the records of some bins with their times, as of after a time."""
         entries: dict[Key, dict[str, list[tuple[int, dict[str, State]]]]] = {}
-        low = self._last_of(bin) - self._query.window + 1
         for ring, stream in zip(self._joiner.sources, self._query.streams, strict=True):
-            some = ring.fetch(ring.numbers(self._flags(np.array([bin])), low))
+            some = ring.fetch(ring.numbers(self._flags(bins), last - self._query.window + 1))
             keys = np.empty_like(some.hashes)
             unmix_all(some.hashes, keys)
             columns = Columns.trusted(ring.columns(some.parts, 0, ""), len(some))
             for key, time, row in zip(keys.view(np.int64).tolist(), some.first.tolist(), columns.rows(), strict=True):
                 found = entries.setdefault(key, {name: [] for name in self._query.streams})
                 found[stream].append((time, dict(zip(columns.names, row, strict=True))))
-        pending = [] if self._purges is None else [(self._purges, (key,)) for key in entries]
-        return BinView(bin, int(self.sizes(bin, bin + 1)[0]), entries, pending)
+        return {**entries}
 
     def view_apart(self) -> Mapping[Key, State]:
         return {}

@@ -15,10 +15,10 @@ from dataflow.state.arrays import Ints, Words
 from dataflow.state.values import Key, Value
 from megaphone.plans.bins import Asked, Entries
 from megaphone.plans.chains import Chain
-from megaphone.plans.columns.courses import Change, Course, Side, Sides, Stage, condition
+from megaphone.plans.columns.courses import PlanChange, BinCourse, Side, Sides, TaskStage, condition
 from megaphone.plans.columns.joiner import Joiner
 from megaphone.plans.columns.rings import Delta
-from megaphone.plans.columns.sources import Schema
+from megaphone.plans.columns.sources import Schema, SourceRing
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Cut, Streams, decompose
 
@@ -26,29 +26,33 @@ _CHUNK: Final = 1 << 10  # records or composites of one entry
 _SOURCE, _STATE = "source", "state"
 
 
-def entries_of(joiner: Joiner, bin: int, course: Course, low: int) -> Iterator[tuple[tuple[Key, ...], Value]]:
+def entries_of(joiner: Joiner, bin: int, course: BinCourse, low: int) -> Iterator[tuple[tuple[Key, ...], Value]]:
     """The rows of a bin that can still be part of a result: those that begin at `low` or later."""
     wanted = np.zeros(len(joiner.sources[0].counts), np.bool_)
     wanted[bin] = True
     sources: list[Ints] = []
     for slot, ring in enumerate(joiner.sources):
-        numbers = ring.numbers(wanted, low)
-        sources.append(numbers)
-        if ring.schema is not None and len(numbers):
-            yield ("schema", slot), ring.schema.encode()
-        rows = numbers & (len(ring.rows) - 1)
-        for start in range(0, len(rows), _CHUNK):
-            some = rows[start : start + _CHUNK]
-            yield (_SOURCE, slot, start), [ring.rows[some, 0], ring.rows[some, 2], ring.values[some]]
+        sources.append(ring.numbers(wanted, low))
+        yield from records_of(ring, slot, sources[-1])
     for streams, side in sorted(course.states, key=lambda state: (sorted(state[0]), state[1])):
         if (streams, side) not in joiner.rings:
             continue
-        ring = joiner.rings[streams, side]
-        parts = ring.fetch(ring.numbers(wanted, low)).parts
+        state = joiner.rings[streams, side]
+        parts = state.fetch(state.numbers(wanted, low)).parts
         for column, slot in enumerate(joiner.slots(streams)):
             parts[:, column] = np.searchsorted(sources[slot], parts[:, column])
         for start in range(0, len(parts), _CHUNK):
             yield (_STATE, names(joiner.query, streams), side, start), [parts[start : start + _CHUNK]]
+
+
+def records_of(ring: SourceRing, slot: int, numbers: Ints) -> Iterator[tuple[tuple[Key, ...], Value]]:
+    """Some records of a stream."""
+    if ring.schema is not None and len(numbers):
+        yield ("schema", slot), ring.schema.encode()
+    rows = numbers & (len(ring.rows) - 1)
+    for start in range(0, len(rows), _CHUNK):
+        some = rows[start : start + _CHUNK]
+        yield (_SOURCE, slot, start), [ring.rows[some, 0], ring.rows[some, 2], ring.values[some]]
 
 
 def install(joiner: Joiner, bin: int, entries: Entries, stamp: int) -> None:
@@ -108,7 +112,7 @@ def names(query: Query, streams: Streams) -> tuple[str, ...]:
     return tuple(stream for stream in query.streams if stream in streams)
 
 
-def encode_course(query: Query, course: Course, queue: list[Asked]) -> Value:
+def encode_course(query: Query, course: BinCourse, queue: list[Asked]) -> Value:
     """A course, and the replans that wait, as plain data."""
     change = course.change
     told = None
@@ -130,25 +134,25 @@ def _sides(query: Query, sides: Sides) -> Value:
     return sorted((names(query, streams), side) for streams, side in sides)
 
 
-def decode_course(query: Query, data: Value) -> tuple[Course, list[Asked]]:
+def decode_course(query: Query, data: Value) -> tuple[BinCourse, list[Asked]]:
     """From plain data."""
     text, sides, told, queue = data
-    course = Course(query.plan(text), _decoded(sides))
+    course = BinCourse(query.plan(text), _decoded(sides))
     if told is not None:
         new, new_sides, method, time, share, background, paper, stages = told
         tree = query.plan(new)
         cuts = decompose(course.tree, tree) if share else [Cut(tree.streams, course.tree, tree)]
         by_streams = {cut.streams: cut for cut in cuts}
         decoded = tuple(
-            Stage(
+            TaskStage(
                 by_streams[frozenset(streams)],
                 tuple(Chain(tuple(condition(query, frozenset(s), before) for s, before in chain)) for chain in chains),
                 tuple(map(frozenset, incomplete)),
             )
             for streams, chains, incomplete in stages
         )
-        change = Change(tree, _decoded(new_sides), method, time, share, background, paper, decoded)
-        course = Course(course.tree, course.sides, change)
+        change = PlanChange(tree, _decoded(new_sides), method, time, share, background, paper, decoded)
+        course = BinCourse(course.tree, course.sides, change)
     return course, [Asked(*asked) for asked in queue]
 
 
