@@ -52,9 +52,11 @@ def window_join_columns(
         raise ConstructionError(f"{name}: a budget is a positive number, not {budget!r}")
     tree = query.plan(plan)
     store: Store[Columns]
+    home: PlanColumnStore
     if key is not None and len(inputs) == 2:
         both = PinningStore(lambda apart: PairStore(name, count, query, compiled))
-        store, home, keys = both, both.home, WordKeys(name, both.home.bins_of)
+        store, home = both, both.home
+        keys = WordKeys(name, home.bins_of)
     else:
         store = home = PlanColumnStore(name, count, query, tree, compiled)
         keys = WordsOfAPlan(name, home.bins_of)

@@ -80,7 +80,15 @@ class Joiner:
     def _pairs(self, one: Streams, new: Delta, other: Streams, ring: Ring, low: LowTimes, limit: int) -> Delta:
         if not len(new) or not len(ring):
             return nothing(len(one) + len(other))
-        return self._combined(one, new, other, ring, ring.probe(new, low.of(new), self.window, limit))
+        lows = low.of(new)
+        if not self._checks(one, other):
+            return self._combined(one, new, other, ring, ring.probe(new, lows, self.window, limit))
+        found, start = [], 0  # of many pairs few may fit: they are not all made at once
+        while start < len(new):
+            pairs = ring.probe(new, lows, self.window, limit, start, _MANY)
+            found.append(self._combined(one, new, other, ring, pairs))
+            start = pairs.stopped
+        return merged(found, len(one) + len(other))
 
     def _combined(self, one: Streams, new: Delta, other: Streams, ring: Ring, pairs: Pairs) -> Delta:
         count = len(pairs.ones)
@@ -93,18 +101,20 @@ class Joiner:
 
     def _fitting(self, one: Streams, other: Streams, delta: Delta) -> Delta:
         """Those that satisfy the predicates of streams that meet here for the first time."""
-        if not self.query.where or not len(delta):
+        checks = self._checks(one, other)
+        if not checks or not len(delta):
             return delta
         slots = self.slots(one | other)
         fits = np.ones(len(delta), np.bool_)
-        checked = False
-        for pair in self.query.where:
-            if (pair[0] in one and pair[1] in other) or (pair[1] in one and pair[0] in other):
-                first, second = map(self.query.slot, pair)
-                records = self.sources[first].records(), self.sources[second].records()
-                self._filter(pair)(*records, delta.parts, slots.index(first), slots.index(second), fits)
-                checked = True
-        return delta.take(fits) if checked and not fits.all() else delta
+        for pair in checks:
+            first, second = map(self.query.slot, pair)
+            records = self.sources[first].records(), self.sources[second].records()
+            self._filter(pair)(*records, delta.parts, slots.index(first), slots.index(second), fits)
+        return delta if fits.all() else delta.take(fits)
+
+    def _checks(self, one: Streams, other: Streams) -> list[tuple[str, str]]:
+        """The pairs of streams with a predicate that meet for the first time where these do."""
+        return [(a, b) for a, b in self.query.where if (a in one and b in other) or (b in one and a in other)]
 
     def _filter(self, pair: tuple[str, str]) -> Filter:
         if pair not in self._filters:
