@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Flags, Int, Ints, Word, Words
+from dataflow.state.tables.blocks import BLOCK, fetch_row
 
 HASH, BEFORE, FIRST, LAST, PARTS = 0, 1, 2, 3, 4  # columns of a row
+AHEAD = 16  # rows that are fetched before they are used
 NEVER = -(1 << 62)  # before all times; a row that begins then has left with its key
 
 
@@ -39,6 +41,9 @@ def insert(
     """Adds rows, the first of which has a number; how many slots are used then. There is room for all."""
     room, most = rows.shape[0] - 1, slots.shape[0] - 1
     for i in range(hashes.size):
+        if i % BLOCK == 0:
+            for j in range(i, min(i + BLOCK, hashes.size)):
+                fetch_row(slots, (np.int64(hashes[j]) & most) * 2)
         hashed = np.int64(hashes[i])
         at, free, before = hashed & most, np.int64(-1), np.int64(-1)
         while True:
@@ -67,6 +72,25 @@ def insert(
         counts[np.int64(hashes[i] >> shift)] += 1
         number += 1
     return used
+
+
+@kernel("void(uint64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
+def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, slots: Ints, heads: Ints) -> None:
+    """The last row of each of a block of hashes, or -1. Slots, and then rows, are fetched before they are used: the
+    processor would else wait for memory at each."""
+    most, room, stride = slots.shape[0] - 1, rows.shape[0] - 1, rows.shape[1]
+    for i in range(start, end):
+        fetch_row(slots, (np.int64(hashes[i]) & most) * 2)
+    for i in range(start, end):
+        hashed = np.int64(hashes[i])
+        at = hashed & most
+        number = slots[at, 1]
+        while number != -1 and slots[at, 0] != hashed:
+            at = (at + 1) & most
+            number = slots[at, 1]
+        heads[i - start] = number
+        if number >= 0:
+            fetch_row(rows, (number & room) * stride)
 
 
 @kernel(
@@ -98,13 +122,11 @@ def probe(
     """
     room, most, most_pairs = rows.shape[0] - 1, slots.shape[0] - 1, ones.size
     total = count[0]
+    heads = np.empty(BLOCK, np.int64)
     for i in range(start, hashes.size):
-        hashed = np.int64(hashes[i])
-        at = hashed & most
-        number = slots[at, 1]
-        while number != -1 and slots[at, 0] != hashed:
-            at = (at + 1) & most
-            number = slots[at, 1]
+        if (i - start) % BLOCK == 0:
+            find_heads(hashes, i, min(i + BLOCK, hashes.size), rows, slots, heads)
+        number = heads[(i - start) % BLOCK]
         bound = max(base, valid[np.int64(hashes[i] >> shift)])
         began, earliest, one_first, one_last = total, low[i], first[i], last[i]
         while number >= bound:
@@ -147,6 +169,8 @@ def combine(
     """Composites of pairs. `pick`: for each component, its place among those of the one and then of the other."""
     room, mine, is_source = rows.shape[0] - 1, parts.shape[1], rows.shape[1] == 4
     for i in range(ones.size):
+        if i + AHEAD < ones.size:
+            fetch_row(rows, (others[i + AHEAD] & room) * rows.shape[1])
         one, row = ones[i], others[i] & room
         out_hashes[i] = hashes[one]
         out_first[i] = min(first[one], rows[row, 2])
@@ -266,6 +290,8 @@ def gather(parts: Ints, column: Int, values: Words, out: Words) -> None:
     """The values of components, column by column."""
     room = values.shape[0] - 1
     for i in range(parts.shape[0]):
+        if i + AHEAD < parts.shape[0]:
+            fetch_row(values, (parts[i + AHEAD, column] & room) * values.shape[1])
         row = parts[i, column] & room
         for k in range(values.shape[1]):
             out[k, i] = values[row, k]

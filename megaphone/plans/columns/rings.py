@@ -82,12 +82,12 @@ class Ring:
         """Makes room for so many rows."""
         if len(self) + count > len(self.rows):
             self.resize(1 << (2 * (len(self) + count) - 1).bit_length())
-        if 2 * (self.used + count) > len(self.slots):
+        if 5 * (self.used + count) > 3 * len(self.slots):
             self._rehash(count)
 
     def _rehash(self, count: int) -> None:
         live = int(np.count_nonzero(self.slots[:, 1] >= self.base))
-        size = max(_LEAST, 1 << (3 * (live + count)).bit_length())
+        size = max(_LEAST, 1 << (11 * (live + count) // 5).bit_length())
         slots = np.full((size, 2), -1, np.int64)
         self.used = int(kernels.rehash(self.slots, self.base, slots))
         self.slots = slots
