@@ -152,9 +152,9 @@ class PlanLoad:
     rate: int
     keys: int
     window: int
-    epoch: float = 0.005
+    epoch: float = 0.02
     bins: int = 64
-    budget: int = 1 << 14
+    budget: int = 1 << 11
 
     @property
     def change(self) -> int:
@@ -210,8 +210,8 @@ async def open_loop(worker: dataflow.Worker, load: PlanLoad, method: str, strate
     )
 
 
-def measure(load: PlanLoad, method: str, strategy: str, workers: int = 2) -> harness.Outcome:
-    """The outcome of such a run on two processes. Latency counts from the end of a record's epoch."""
+def measure(load: PlanLoad, method: str, strategy: str, workers: int = 1) -> harness.Outcome:
+    """The outcome of such a run. Latency counts from the end of a record's epoch."""
     recordings = dataflow.execute(open_loop, load, method, strategy, workers=workers)
     warmup = 1.2 * load.window * load.epoch
     return harness.Outcome.of(recordings, warmup=warmup, window=0.1, since="epoch end")

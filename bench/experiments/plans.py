@@ -42,7 +42,7 @@ def figure_1(run: Run) -> None:
         runs.append((name, measure(load, method, strategy)))
         _report(run, *runs[-1])
     caption = (
-        f"Two processes on one machine, four streams of {load.rate / 4e3:g} thousand records/s each, a window of "
+        f"One worker, four streams of {load.rate / 4e3:g} thousand records/s each, a window of "
         f"{load.window * load.epoch:g} s, {load.bins} bins, epochs of {load.epoch * 1e3:g} ms. "
         f"The plan goes from {OLD} to {NEW}. One run each."
     )
@@ -50,7 +50,7 @@ def figure_1(run: Run) -> None:
 
 
 def _load(run: Run) -> PlanLoad:
-    return PlanLoad(120_000, 30_000, 400) if run.quick else PlanLoad(240_000, 60_000, 400)
+    return PlanLoad(60_000, 36_000, 250) if run.quick else PlanLoad(120_000, 72_000, 250)
 
 
 def _report(run: Run, name: str, outcome: Outcome) -> None:

@@ -23,6 +23,7 @@ from megaphone.plans.query import Query
 from megaphone.plans.trees import Streams
 
 ALWAYS = 1 << 62  # after all times
+_TIMES = 16  # as many composites as records find room at first
 _MANY = 1 << 18  # pairs that are made at once where there is no end to them
 
 
@@ -47,8 +48,19 @@ class Joiner:
         if len(streams) == 1:
             return self.sources[self.query.slot(next(iter(streams)))]
         if (streams, side) not in self.rings:
-            self.rings[streams, side] = Ring(self._bins, self.shift, len(streams))
+            self.rings[streams, side] = Ring(self._bins, self.shift, len(streams), self._room)
         return self.rings[streams, side]
+
+    @property
+    def _room(self) -> int:
+        return _TIMES * max(len(source.rows) for source in self.sources)
+
+    def start(self) -> None:
+        """A time begins: what comes now is new."""
+        for ring in self.every_ring():
+            ring.start = ring.end
+        for ring in self.rings.values():
+            ring.hint = self._room
 
     def every_ring(self) -> list[Ring]:
         """All that there are."""

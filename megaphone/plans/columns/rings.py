@@ -6,13 +6,14 @@ O(1): the ring notes that what it has of it so far is not valid. To list a bin's
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from dataflow.state.arrays import Flags, Ints, Words
 from megaphone.plans.columns import kernels
 
+A = TypeVar("A", Ints, Words)
 _LEAST = 1 << 6  # rows and slots of a ring in which there is nothing
 
 
@@ -48,16 +49,22 @@ def merged(some: list[Delta], width: int) -> Delta:
 
 
 class Ring:
-    """The composites of one edge. `width`: how many components each has; a stream's own ring has 0."""
+    """The composites of one edge. `width`: how many components each has; a stream's own ring has 0.
 
-    def __init__(self, bins: int, shift: int, width: int) -> None:
+    `room`: for how many rows there is room at first. Memory that has not been written to costs nothing, and to move
+    many rows to a larger room is a pause.
+    """
+
+    def __init__(self, bins: int, shift: int, width: int, room: int = _LEAST) -> None:
         self.width = width
         self.shift = shift
-        self.rows: Ints = np.empty((_LEAST, kernels.PARTS + width), np.int64)
-        self.stamps: Ints = np.empty(_LEAST, np.int64)  # when each came; invariant: never before the one before it
+        self.rows: Ints = np.empty((room, kernels.PARTS + width), np.int64)
+        self.stamps: Ints = np.empty(room, np.int64)  # when each came; invariant: never before the one before it
         self.slots: Ints = np.full((_LEAST, 2), -1, np.int64)
         self.base = 0  # the first row that has not been forgotten
         self.end = 0  # the number of the next
+        self.hint = room  # where it is moved to another room: for at least so many rows
+        self._moved_at = 0  # the number of the next when it was moved to this room
         self.start = 0  # the number of the first of the time at hand
         self.used = 0  # slots
         self.valid: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its first row that counts
@@ -81,7 +88,7 @@ class Ring:
     def reserve(self, count: int) -> None:
         """Makes room for so many rows."""
         if len(self) + count > len(self.rows):
-            self.resize(1 << (2 * (len(self) + count) - 1).bit_length())
+            self.resize(max(self.hint, 1 << (len(self) + count - 1).bit_length()))
         if 5 * (self.used + count) > 3 * len(self.slots):
             self._rehash(count)
 
@@ -94,11 +101,19 @@ class Ring:
 
     def resize(self, room: int) -> None:
         """Moves its rows to a larger or a smaller room."""
-        numbers = np.arange(self.base, self.end)
-        was, now = numbers & (len(self.rows) - 1), numbers & (room - 1)
-        rows, stamps = np.empty((room, self.rows.shape[1]), np.int64), np.empty(room, np.int64)
-        rows[now], stamps[now] = self.rows[was], self.stamps[was]
-        self.rows, self.stamps = rows, stamps
+        self.rows, self.stamps = self.moved(self.rows, room), self.moved(self.stamps, room)
+        self._moved_at = self.end
+
+    def moved(self, array: A, room: int) -> A:
+        """An array by row in another room: a few copies of what lies side by side."""
+        larger = np.empty((room, *array.shape[1:]), array.dtype)
+        number = self.base
+        while number < self.end:
+            was, now = number & (len(array) - 1), number & (room - 1)
+            count = min(self.end - number, len(array) - was, room - now)
+            larger[now : now + count] = array[was : was + count]
+            number += count
+        return larger
 
     def add(self, delta: Delta, stamp: int) -> None:
         """Adds composites, which came at a time or before it."""
@@ -150,7 +165,9 @@ class Ring:
         self._shrink()
 
     def _shrink(self) -> None:
-        if len(self.rows) > _LEAST and 8 * len(self) < len(self.rows):
+        """Moves to a smaller room if all of this one has been written to, and little is left."""
+        room = len(self.rows)
+        if room > _LEAST and 8 * len(self) < room < self.end - self._moved_at:
             self.resize(max(_LEAST, 1 << (2 * len(self)).bit_length()))
             self._rehash(0)
 

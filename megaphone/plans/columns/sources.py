@@ -94,11 +94,8 @@ class SourceRing(Ring):
         self.values[: len(values) - fits] = values[fits:]
 
     def resize(self, room: int) -> None:
-        numbers = np.arange(self.base, self.end)
-        values = np.empty((room, self.values.shape[1]), np.uint64)
-        values[numbers & (room - 1)] = self.values[numbers & (len(self.rows) - 1)]
+        self.values = self.moved(self.values, room)
         super().resize(room)
-        self.values = values
 
     def columns(self, parts: Ints, place: int, prefix: str) -> dict[str, Array]:
         """The values of components, by the names of columns."""

@@ -87,8 +87,7 @@ class PlanColumnStore(PlanStore[Columns]):
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> Sequence[Batch]:
         out = self._end(time)
         self._begin(time)
-        for ring in self._joiner.every_ring():
-            ring.start = ring.end
+        self._joiner.start()
         made = {s: self._arrive(slot, batches[slot] if batches else (), time) for slot, s in enumerate(self._streams)}
         if any(map(len, made.values())):
             for shape, some in self._by_shape(made):
