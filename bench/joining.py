@@ -19,6 +19,7 @@ import megaphone.plans
 from dataflow.columns import Columns
 from dataflow.columns.hashing import mix
 from megaphone import harness
+from megaphone.harness.openloop import Input
 from megaphone.migration.strategies import Strategy
 
 POOL = 40  # batches that are made beforehand, and sent over and over
@@ -204,7 +205,7 @@ async def open_loop(worker: dataflow.Worker, load: PlanLoad, method: str, strate
         if episodes.under_way is not None and epoch >= load.change + 1.2 * load.window:
             episodes.end()
 
-    inputs = [*(handle for handle, _ in made.values()), controller]
+    inputs: list[Input] = [*(handle for handle, _ in made.values()), controller]
     return await harness.drive(
         worker, schedule, send, probe, inputs=inputs, episodes=episodes, outstanding=1000, coalesce=True
     )

@@ -53,14 +53,14 @@ class FoldTypes(TypedDict):
     pending: dict[str, str]
 
 
-class Folding(Protocol):
+class KeyedFolding(Protocol):
     """Operators that migrate, or those of `dataflow.state.native`."""
 
     def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Stream[Columns]:
         """State by key."""
 
 
-class StatefulOperators(Folding, Protocol):
+class StatefulOperators(KeyedFolding, Protocol):
     """What these queries need: operators that migrate."""
 
     def window_join(
@@ -106,7 +106,7 @@ def count_word(key, state):  # type: ignore[no-untyped-def]
     return key, state.count
 
 
-def word_count(words: ColumnStream, keep: Folding) -> Stream[Columns]:
+def word_count(words: ColumnStream, keep: KeyedFolding) -> Stream[Columns]:
     """Columns with `word`; out come `word` and `count`."""
     return keep.state_machine(words, key="word", fold=count_word, name="word_count")
 
@@ -137,7 +137,11 @@ def self_join(trades: ColumnStream, keep: StatefulOperators, window: int) -> Str
 
 
 _ONCE = ("stock", "player", "side")
-_REVENUE: FoldTypes = {"state": {"revenue": "i8"}, "output": {"nation": "i8", "revenue": "i8"}, "pending": {"sum": "i8"}}
+_REVENUE: FoldTypes = {
+    "state": {"revenue": "i8"},
+    "output": {"nation": "i8", "revenue": "i8"},
+    "pending": {"sum": "i8"},
+}
 
 
 @fold(**_REVENUE)

@@ -48,7 +48,7 @@ class ColumnForm(Form):
         self._compiled = compiled
 
     def join(self, case: EngineCase, configuration: Any, streams: Any) -> Any:
-        where = {pair: near_columns for pair in case.query.where}
+        where = dict.fromkeys(case.query.where, near_columns)
         query = Query(case.query.streams, case.query.window, None if case.query.on is None else "key", where)
         return megaphone.window_join(
             configuration, streams, query, plan=case.plan, bins=case.bins, budget=case.budget, columns=True,

@@ -16,7 +16,7 @@ from megaphone.plans.columns.background import StateJob
 from megaphone.plans.columns.courses import BinCourse
 from megaphone.plans.columns.kernels import combine
 from megaphone.plans.columns.rings import Ring
-from megaphone.plans.columns.shapes import Keep, CourseShape
+from megaphone.plans.columns.shapes import CourseShape, Keep
 from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.migrating import METHODS
 from megaphone.plans.query import Query

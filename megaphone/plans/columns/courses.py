@@ -148,4 +148,4 @@ def _stage(cut: Cut, time: int, query: Query) -> TaskStage:
     return TaskStage(cut, chains, tuple(node.streams for node in inner(cut.new)))
 
 
-__all__ = ["PlanChange", "BinCourse", "Leaf", "Side", "Sides", "TaskStage", "condition", "first_course", "inner"]
+__all__ = ["BinCourse", "Leaf", "PlanChange", "Side", "Sides", "TaskStage", "condition", "first_course", "inner"]

@@ -137,7 +137,9 @@ class Joiner:
             self._filters[pair] = compile_filter(predicate, *kinds) if self._compiled else plain_filter(predicate)
         return self._filters[pair]
 
-    def stored(self, one: Streams, some: Delta, other: Streams, ring: Ring, low: LowTimes, start: int, most: int) -> Met:
+    def stored(
+        self, one: Streams, some: Delta, other: Streams, ring: Ring, low: LowTimes, start: int, most: int
+    ) -> Met:
         """Composites that are there, from `start` on, with all rows of a ring: as many as give about so many pairs."""
         if not len(ring):
             return Met(nothing(len(one) + len(other)), len(some), 0)

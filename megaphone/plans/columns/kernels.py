@@ -120,7 +120,7 @@ def probe(
 
     `ordered`: rows of a key are in the order of their times, so that a chain need not be followed to its end.
     """
-    room, most, most_pairs = rows.shape[0] - 1, slots.shape[0] - 1, ones.size
+    room, most_pairs = rows.shape[0] - 1, ones.size
     total = count[0]
     heads = np.empty(BLOCK, np.int64)
     for i in range(start, hashes.size):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dataflow.state.arrays import Ints
 from megaphone.plans.chains import Chain
-from megaphone.plans.columns.courses import PlanChange, BinCourse, Sides, TaskStage
+from megaphone.plans.columns.courses import BinCourse, PlanChange, Sides, TaskStage
 from megaphone.plans.columns.joiner import ALWAYS, Joiner, LowTimes
 from megaphone.plans.columns.rings import Delta, merged
 from megaphone.plans.trees import Streams, Tree, joins, leaves

@@ -30,7 +30,7 @@ from megaphone.plans.columns.background import StateJob
 from megaphone.plans.columns.courses import BinCourse, first_course
 from megaphone.plans.columns.joiner import Joiner
 from megaphone.plans.columns.rings import Delta
-from megaphone.plans.columns.shapes import Courses, Made, CourseShape
+from megaphone.plans.columns.shapes import Courses, CourseShape, Made
 from megaphone.plans.door import PlanStore, PlanView
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Streams, Tree, canonical

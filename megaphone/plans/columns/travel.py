@@ -15,7 +15,7 @@ from dataflow.state.arrays import Ints, Words
 from dataflow.state.values import Key, Value
 from megaphone.plans.bins import Asked, Entries
 from megaphone.plans.chains import Chain
-from megaphone.plans.columns.courses import PlanChange, BinCourse, Side, Sides, TaskStage, condition
+from megaphone.plans.columns.courses import BinCourse, PlanChange, Side, Sides, TaskStage, condition
 from megaphone.plans.columns.joiner import Joiner
 from megaphone.plans.columns.rings import Delta
 from megaphone.plans.columns.sources import Schema, SourceRing
