@@ -63,7 +63,7 @@ class TableWriter(Writer):
         return f"{self._writer}-{self._number}"
 
     async def write(self, time: Time, batch: Batch) -> None:
-        self._rows += self.convert(self.shape.rows(batch))
+        self._rows += self.convert(self.shape.checked_rows(batch))
         if len(self._rows) >= self._stage_at:
             try:
                 await self.place.away(self._stage)
@@ -92,7 +92,7 @@ class TableWriter(Writer):
 
     def _recover(self, stages: list[StagedRows]) -> None:
         self.publish(stages)
-        self.sweep(f"{self.place.incarnation}-", [stage.token for stage in stages])
+        self.sweep(self.place.incarnation, [stage.token for stage in stages])
 
     def _stage(self) -> None:
         self.stage(self._token, self._staged, self._rows)
@@ -130,5 +130,6 @@ class TableWriter(Writer):
         are passed over; those that are not, and whose rows are not there, are `lost`."""
 
     @abstractmethod
-    def sweep(self, mine: str, committed: list[str]) -> None:
-        """Removes staged rows whose tokens do not begin with `mine`, and notes of other tokens than these."""
+    def sweep(self, before: int, committed: list[str]) -> None:
+        """Removes rows that were staged before an incarnation, and notes from before it of other tokens than these.
+        What later ones have staged stays: this one may be a zombie that has not noticed it."""

@@ -42,6 +42,17 @@ class TableShape:
         self.key = tuple(key)
         self._places = [self.columns.index(name) for name in self.key]
 
+    def checked_rows(self, batch: Batch) -> list[Row]:
+        """The rows of a batch, none of which lacks a part of its key: databases do not take such rows for equal."""
+        rows = self.rows(batch)
+        for place in self._places:
+            for row in rows:
+                if row[place] is None:
+                    raise SinkError(
+                        f"{self.title}: a record has no {self.columns[place]!r}, which is in the key: {_short(row)}"
+                    )
+        return rows
+
     def rows(self, batch: Batch) -> list[Row]:
         """The rows of a batch. Rows may be tuples or lists, in the order of the columns, mappings by name, or plain
         values if there is one column."""

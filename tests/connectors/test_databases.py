@@ -98,6 +98,13 @@ def test_a_table_of_keys_alone(tmp_path: Path) -> None:
     assert table(tmp_path / "x.db") == [(1,), (2,)]
 
 
+def test_a_key_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(sinks.SinkError, match=r"a record has no 'a', which is in the key: \(None, 1\)"):
+        write(sinks.sqlite(tmp_path / "x.db", "t", columns=["a", "b"], key=["a"]), [(2, 1), (None, 1)])
+    write(sinks.sqlite(tmp_path / "x.db", "t", columns=["a", "b"], key=["a"]), [(2, None)])
+    assert table(tmp_path / "x.db") == [(2, None)]
+
+
 def test_values_of_many_kinds(tmp_path: Path) -> None:
     moment = datetime.datetime(2026, 11, 17, 5, 0)
     row = (np.int64(7), np.float32(0.5), True, None, b"x", moment, moment.date(), decimal.Decimal("1.50"))
