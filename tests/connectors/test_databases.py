@@ -95,7 +95,7 @@ def test_a_table_is_made_or_must_fit(tmp_path: Path) -> None:
 
 def test_a_table_of_keys_alone(tmp_path: Path) -> None:
     write(sinks.sqlite(tmp_path / "x.db", "t", columns=["a"], key=["a"]), [(1,), (2,), (1,)])
-    assert table(tmp_path / "x.db") == [(1,), (2,)]
+    assert sorted(table(tmp_path / "x.db")) == [(1,), (2,)]
 
 
 def test_a_key_must_be_there(tmp_path: Path) -> None:
