@@ -81,7 +81,7 @@ class _PostgresWriter(TableWriter):
                     self._sink.dsn, connect_timeout=max(2, round(self._sink.patience)), autocommit=True
                 )
             with self._connection.transaction():
-                self._connection.execute(f"SET LOCAL lock_timeout = {round(self._sink.patience * 1000)}")
+                self._connection.execute(f"SET LOCAL lock_timeout = {max(1, round(self._sink.patience * 1000))}")
                 yield self._connection
         except psycopg.OperationalError as error:
             raise SinkUnavailable(f"{self.shape.title} cannot be written: {self._told(error)}") from None
