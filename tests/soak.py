@@ -13,6 +13,7 @@ from collections import Counter
 
 from tests.comm import fuzz as frames
 from tests.comm import hostile
+from tests.connectors import cases as connectors
 from tests.fuzz import running as random_programs
 from tests.launch import signals
 from tests.megaphone import cases as migrations
@@ -26,6 +27,7 @@ KINDS = {
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,
+    "connectors": connectors.run_case,
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,
