@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from dataflow.comm.flow import DEFAULT_LIMIT
+from dataflow.commands import snapshots
 from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
+    snapshots.add_parser(commands)
     _add_recovery(run)
     secret = commands.add_parser("secret", help="print a new secret, for --secret")
     secret.set_defaults(command=_secret)

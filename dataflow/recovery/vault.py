@@ -139,6 +139,4 @@ class VaultWriter:
 
 def _by_participant(by_worker: Mapping[int, Mapping[str, bytes]]) -> dict[str, dict[int, bytes]]:
     names = dict.fromkeys(name for shares in by_worker.values() for name in shares)
-    return {
-        name: {worker: shares[name] for worker, shares in by_worker.items() if name in shares} for name in names
-    }
+    return {name: {worker: shares[name] for worker, shares in by_worker.items() if name in shares} for name in names}

@@ -18,6 +18,7 @@ import dataflow
 ROOT = Path(dataflow.__file__).parents[1]
 MARK = "DATAFLOW_TEST_MARK"
 SOON = 8.0  # seconds: "within a few", on a machine that may be busy with other things
+READY = 60.0  # seconds: nothing is promised of how long programs take to start, or to get somewhere
 PREAMBLE = """
 import os, signal, subprocess, sys, time, trio, dataflow, dataflow.errors
 from dataflow.launch.supervisor import Settings, run_processes
@@ -56,7 +57,7 @@ class Program:
 
     def workers(self, count: int) -> list[int]:
         """Its workers, once there are so many; oldest first."""
-        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}")
+        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}", READY)
         return self.children()
 
     def children(self) -> list[int]:
@@ -70,7 +71,7 @@ class Program:
 
     def wait_for(self, text: str) -> None:
         """Waits until that has been printed."""
-        wait_until(lambda: text in self.out or self.process.poll() is not None, f"{text!r} from {self._name}")
+        wait_until(lambda: text in self.out or self.process.poll() is not None, f"{text!r} from {self._name}", READY)
         assert text in self.out, f"{self._name} ended without printing {text!r}:\n{self.err}"
 
     @property
