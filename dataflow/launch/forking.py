@@ -87,10 +87,13 @@ class Forks:
             os.close(memory)
 
     def _bury(self, index: int) -> None:
-        """Forgets a worker that has ended, and was told to have, or one that could not be started."""
+        """Forgets a worker that has ended, and was told to have, or one that was given up before it had started."""
         if index in self._pids:
+            pid = self._pids.pop(index)
+            if index not in self._ended:  # it has started after all
+                os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):  # where looking at it has reaped it
-                os.waitpid(self._pids.pop(index), 0)
+                os.waitpid(pid, 0)
             self._posts.pop(index).close()
         self._ended.discard(index)
         if index in self._ends:
