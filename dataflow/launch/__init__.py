@@ -10,8 +10,8 @@ In the caller's process:
 
 In the process that workers are forked from: `zygote`, its life; `forking`: its workers; `threads`: whether it has any.
 
-In a worker's: `child`: what it does from fork to exit. `heap`: it keeps the memory that it frees. `descent`: it does
-not outlive its parent.
+In a worker's: `child`: what it does from fork to exit. `heap`: it keeps the memory that it frees. `descent`: forks, and
+that none outlives its parent.
 
 Between them: `report`: results, and exceptions that can be raised again. `framing`: whole messages.
 

@@ -1,11 +1,11 @@
 """Forking workers, and telling the supervisor how they end.
 
-Each two workers get a pair of connected sockets. The one that starts later inherits its end; the other is sent its own
-through a connection that each worker keeps with this process. So the process never has more than a few files open for
-each worker, and one that comes later is connected in the same way.
+Every two workers share a pair of connected sockets. The worker that starts later inherits its end. The other one gets
+its end through a connection that each worker keeps with this process. So this process never has more than a few files
+open for each worker, and a worker that starts later is connected in the same way.
 
-A worker that has ended is not reaped until all have: until then its number is nobody else's, and the supervisor may
-send signals to it.
+A worker that has ended is not reaped until all have ended. Until then no other process gets its number, and so the
+supervisor may send signals to it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import PEER, Assignment, Ends, Load, Neighbours, run_child
+from dataflow.launch.descent import fork
 from dataflow.launch.framing import frame
 from dataflow.launch.process import Settings
 
@@ -39,7 +40,8 @@ class Forks:
     def __init__(
         self, control: socket.socket, workers: range, peers: int, settings: Settings, ends: dict[int, Ends], load: Load
     ) -> None:
-        """`control`: to the supervisor. `ends`: each worker's, of its own connections with the supervisor."""
+        """`control`: the connection to the supervisor. `ends`: by worker, its ends of its connections with the
+        supervisor. `load`: how a worker gets main."""
         self._control = control
         self._workers = workers
         self._peers = peers
@@ -49,7 +51,7 @@ class Forks:
         self._key = secrets.token_bytes(24)
         size = arena_size(settings.limit) if len(workers) > 1 else 0
         self._arenas = {index: Arena(size) for index in workers}
-        self._posts: dict[int, socket.socket] = {}  # to those that have started
+        self._posts: dict[int, socket.socket] = {}  # by worker that has started, the connection to it
         self._pids: dict[int, int] = {}
         self._ended: set[int] = set()
 
@@ -67,8 +69,8 @@ class Forks:
 
     def start_all(self) -> None:
         """Forks one process per worker."""
-        gc.freeze()  # what all of them share is not looked at again, and so not copied
-        gc.enable()  # it was off while modules were imported, which make little garbage (see `starting`)
+        gc.freeze()  # collections skip what all of them share, and so do not copy its pages
+        gc.enable()  # it was off while modules were imported: imports make little garbage (see `starting`)
         for index in self._workers:
             self._start(index)
 
@@ -81,7 +83,7 @@ class Forks:
                 mine[peer], theirs[peer] = (stack.enter_context(end) for end in connected())
             post, its_post = socket.socketpair()
             stack.enter_context(its_post)
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 post.close()
                 for sock in theirs.values():
@@ -95,7 +97,7 @@ class Forks:
         self._ends.pop(index).close()
 
     def _become(self, index: int, parent: int, sockets: dict[int, socket.socket], post: socket.socket) -> NoReturn:
-        """In a new process: is that worker, and exits."""
+        """In the new process: runs that worker, then exits."""
         self._control.close()
         for other in self._posts.values():
             other.close()
@@ -112,7 +114,7 @@ class Forks:
         )
 
     def _tell(self, *message: str | int) -> None:
-        with contextlib.suppress(OSError):  # the supervisor is gone, and we are about to hear of it
+        with contextlib.suppress(OSError):  # the supervisor has ended; `watch` is about to see that
             self._control.sendall(frame(codec.encode(list(message))))
 
     # Until the supervisor says that it is over
@@ -157,11 +159,11 @@ def hand_over(post: socket.socket, peer: int, sock: socket.socket) -> None:
         try:
             socket.send_fds(post, [PEER.pack(peer)], [sock.fileno()])
         except (BrokenPipeError, ConnectionResetError):
-            return  # it has ended, which the supervisor is told
+            return  # the worker has ended; the supervisor is told of that
         except OSError as error:
             if error.errno != errno.ETOOMANYREFS:
                 raise
-            time.sleep(_MOMENT)  # others have not taken theirs yet, and only so many may be on their way
+            time.sleep(_MOMENT)  # workers have not taken their descriptors yet: only so many may be on their way
         else:
             return
 

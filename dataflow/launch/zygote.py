@@ -1,12 +1,12 @@
-"""What the process does that workers are forked from.
+"""The zygote: the process that workers are forked from, and what it does.
 
-The caller may have threads, a JVM, locks that are held: its forks would hang. So it starts this process afresh (by
-exec; see `starting`), which has the engine loaded and no threads. It opens the parcel with main and what main uses,
-forks the workers, and tells the supervisor who has started and who has ended. It lives as long as they do; if it is
-killed the kernel kills them, and if the supervisor is killed the kernel kills it.
+The caller may have threads, a JVM, or locks that are held: its forks would hang. So the caller starts this process
+afresh (by exec; see `starting`). The zygote has the engine loaded, and no threads. It opens the parcel with main and
+what main uses, forks the workers, and tells the supervisor who has started and who has ended. It lives as long as they
+do. If the zygote is killed, the kernel kills the workers; if the supervisor is killed, the kernel kills the zygote.
 
-Reading the parcel imports the program's modules, once for all workers. Where that starts threads, workers cannot be
-forked from here any more: a fork that was made before takes over, and each worker reads the parcel by itself.
+Reading the parcel imports the program's modules, once for all workers. If that starts threads, workers cannot be forked
+from this process any more. Then a fork that was made before takes over, and each worker reads the parcel by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import TooManyWorkers
 from dataflow.launch import report
 from dataflow.launch.child import Ends, Load
-from dataflow.launch.descent import end_with_parent
+from dataflow.launch.descent import end_with_parent, fork
 from dataflow.launch.forking import Forks
 from dataflow.launch.framing import frame
 from dataflow.launch.lines import print_lines
@@ -49,23 +49,23 @@ class Errand:
     argv: list[str]
 
     def encode(self) -> bytes:
-        """For the way to the zygote."""
+        """As bytes, for the zygote."""
         of = self.settings
         settings = [of.debug, of.limit, of.warn_after, of.terminal]
         return codec.encode([self.workers.start, self.workers.stop, self.peers, settings, self.argv])
 
     @classmethod
     def decode(cls, data: bytes) -> Errand:
-        """What was encoded."""
+        """The errand that was encoded."""
         start, stop, peers, (debug, limit, warn_after, terminal), argv = codec.decode(data)
         settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal)
         return cls(range(start, stop), peers, settings, argv)
 
 
 def serve(connection: int, parent: int) -> NoReturn:
-    """The life of this process. `connection`: to the supervisor, which is the process `parent`."""
+    """The life of this process. `connection`: a descriptor, to the supervisor. `parent`: the supervisor's number."""
     end_with_parent(parent)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it, and we would inherit that
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it, and this process would inherit that
     print_lines()
     control = socket.socket(fileno=connection)
     status = 1
@@ -79,7 +79,7 @@ def serve(connection: int, parent: int) -> NoReturn:
         with Forks(control, errand.workers, errand.peers, errand.settings, ends, load) as forks:
             try:
                 forks.start_all()
-            except BaseException as error:  # those that have started are ended by the supervisor
+            except BaseException as error:  # the supervisor ends those that have started
                 _tell(control, error)
             forks.watch()
         status = 0
@@ -113,18 +113,18 @@ def _receive_message(control: socket.socket) -> bytes:
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
-    """So many bytes, and not one more: descriptors come with those that follow."""
+    """So many bytes, and not one more: descriptors come with the bytes that follow."""
     received = b""
     while len(received) < size:
         chunk = control.recv(size - len(received))
         if not chunk:
-            os._exit(1)  # the supervisor has changed its mind
+            os._exit(1)  # the supervisor has closed the connection: nothing is to be started any more
         received += chunk
     return received
 
 
 def _receive_ends(control: socket.socket, workers: range) -> tuple[int, dict[int, Ends]]:
-    """The descriptor of the parcel, and the worker's ends of its connections with the supervisor."""
+    """The descriptor of the parcel, and by worker its ends of its connections with the supervisor."""
     (parcel,) = _receive_descriptors(control, FOR_PARCEL, 1)
     ends = {}
     for index in workers:
@@ -136,8 +136,8 @@ def _receive_ends(control: socket.socket, workers: range) -> tuple[int, dict[int
 def _receive_descriptors(control: socket.socket, purpose: bytes, count: int) -> list[int]:
     said, descriptors, _, _ = socket.recv_fds(control, 1, count)
     if not said:
-        os._exit(1)  # the supervisor has changed its mind
-    if len(descriptors) < count:  # the system drops those that may not be opened
+        os._exit(1)  # the supervisor has closed the connection: nothing is to be started any more
+    if len(descriptors) < count:  # the system drops descriptors beyond the limit of open files
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     assert said == purpose
     return list(descriptors)
@@ -147,14 +147,15 @@ def _receive_descriptors(control: socket.socket, purpose: bytes, count: int) -> 
 
 
 def _open(parcel: int, control: socket.socket, ends: dict[int, Ends]) -> Load:
-    """Reads the parcel; how a worker gets what was in it. Returns in a process that has no threads.
+    """Reads the parcel, and returns the function by which a worker gets what was in it. The process that this returns
+    in has no threads.
 
-    Reading it imports modules of the program's and calls their code. If that starts threads, a fork that was made
-    before goes on in place of this process, which stays only as its parent.
+    Reading the parcel imports modules of the program, and so runs their code. If that starts threads, a fork that was
+    made before returns from here, and this process only waits for that fork to end.
     """
     waiting, go_on = os.pipe()
     parent = os.getpid()
-    spare = os.fork()
+    spare = fork()
     if spare == 0:
         end_with_parent(parent)
         os.close(go_on)
