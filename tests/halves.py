@@ -11,8 +11,8 @@ import tempfile
 
 FIRST = ("tests", "dataflow", "megaphone", "bench")
 SECOND = (
-    "tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "tests/crashes",
-    "planners", "nexmark",
+    "tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "tests/recovery",
+    "tests/crashes", "tests/plans", "planners", "nexmark",
 )  # fmt: skip
 
 

@@ -19,8 +19,10 @@ from tests.kills import kills
 from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
+from tests.plans import engine_cases as plans
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
+from tests.recovery import lives
 
 KINDS = {
     "protocol": protocol.run_case,
@@ -28,14 +30,16 @@ KINDS = {
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,
+    "plans": plans.run_case,
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,
+    "lives": lives.play,
     "crashes": crashes.run_case,
     "kills": kills.run_case,
 }
 # Cases per round: one, but many frames.
-ROUND = {"protocol": 2, "migration": 2, "random program": 2, "frames": 500, "hostile": 20, "crashes": 5}
+ROUND = {"protocol": 2, "migration": 2, "plans": 2, "random program": 2, "frames": 500, "hostile": 20, "crashes": 5}
 # At most so many, whatever is asked for: a case of kills is five rounds of processes, and takes seconds.
 ENOUGH = {"kills": 200}
 

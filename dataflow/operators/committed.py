@@ -15,10 +15,9 @@ from dataflow.build.cuts import FOREVER, Keeps, Participant, Share
 from dataflow.build.notificator import Notificator
 from dataflow.channels.pact import Batch
 from dataflow.channels.ports import InputPort, OutputPort
-from dataflow.columns.batch import Columns
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
-from dataflow.operators.sinks import Away, Place, Sink, Writer
+from dataflow.operators.sinks import Away, Place, Sink, Writer, join_batches
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
@@ -60,20 +59,10 @@ def _in_order(stream: Stream[object], name: str) -> Stream[object]:
         waiting.setdefault(message.time, []).append(batch)
 
     def on_notify(capability: Capability, output: OutputPort, _: Notificator) -> None:
-        for batch in _joined(waiting.pop(capability.time)):
+        for batch in join_batches(waiting.pop(capability.time)):
             output.give(capability, batch)
 
     return unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING)
-
-
-def _joined(batches: list[Batch]) -> list[Batch]:
-    """One batch of several, where they are of one kind."""
-    columns = [batch for batch in batches if isinstance(batch, Columns)]
-    if not columns:
-        return [[record for batch in batches for record in batch]]
-    if len(columns) == len(batches) and Columns.alike(columns):
-        return [Columns.concat(columns)]
-    return batches
 
 
 class _Committing(Participant):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol, TypeVar
 
 from dataflow.channels.pact import Batch, Pact
+from dataflow.columns.batch import Columns
 from dataflow.errors import DataflowError
 from dataflow.time.order import Time
 
@@ -21,6 +23,18 @@ class SinkError(DataflowError):
 class SinkUnavailable(SinkError, OSError):
     """The outside cannot be written to now: a full disk, a locked database, a server that does not answer. A snapshot
     that meets this is given up and tried again."""
+
+
+def join_batches(batches: Sequence[Batch]) -> list[Batch]:
+    """As few batches as possible, with the same records in the same order: rows with rows, columns with their like."""
+    joined: list[Batch] = []
+    for is_columns, some in groupby(batches, lambda batch: isinstance(batch, Columns)):
+        if not is_columns:
+            joined.append([record for batch in some for record in batch])
+            continue
+        columns = [batch for batch in some if isinstance(batch, Columns)]
+        joined += [Columns.concat(columns)] if Columns.alike(columns) else columns
+    return joined
 
 
 class Away(Protocol):

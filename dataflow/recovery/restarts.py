@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dataflow.build.cuts import StateMismatch, Unrecoverable
+from dataflow.channels.blame import RECORD
 from dataflow.errors import CannotTravel, ConstructionError, GraphMismatch, TooManyWorkers
 from dataflow.recovery.catalogue import Fenced
 from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
@@ -26,9 +27,6 @@ HOPELESS = (
     Fenced,  # another run has taken over: it must not be fenced in turn
 )
 """What has nothing to do with records, and comes again with the next try."""
-
-RECORD = "at the record "  # how the note begins that names a record (see dataflow.build.poison)
-
 
 @dataclass(frozen=True, slots=True)
 class Again:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
-from uuid import uuid4
 
 from dataflow.channels.pact import Batch, Pact, ToWorker
 from dataflow.errors import ConstructionError
-from dataflow.operators.sinks import Place, Sink, SinkError, Writer
+from dataflow.operators.sinks import Place, Sink, SinkError, Writer, join_batches
 from dataflow.time.order import Time
 from dataflow.values import Value
 
@@ -29,34 +27,29 @@ class Callback(Sink):
 
     def open(self, place: Place) -> Writer:
         """A writer whose tokens hold the batches."""
-        return _CallbackWriter(self._function, place)
+        return _CallbackWriter(self._function)
 
 
 class _CallbackWriter(Writer):
-    def __init__(self, function: Call, place: Place) -> None:
+    def __init__(self, function: Call) -> None:
         self._function = function
-        self._written: list[tuple[str, Time, Batch]] = []  # (name, time, batch), not committed
-        self._writer = f"{place.incarnation}-{uuid4().hex[:12]}"
-        self._number = 0
-        self._done: deque[str] = deque(maxlen=100_000)  # names of batches that were committed
+        self._written: dict[Time, list[Batch]] = {}  # not committed
+        self._last: Time = -1  # all up to this time have been committed, as far as this process knows
 
     async def write(self, time: Time, batch: Batch) -> None:
-        self._written.append((f"{self._writer}-{self._number}", time, batch))
-        self._number += 1
+        self._written.setdefault(time, []).append(batch)
 
     async def prepare(self, time: Time) -> object:
-        return [list(item) for item in self._written] or None
+        return [[time, _one(batches)] for time, batches in self._written.items()] or None
 
     async def commit(self, token: object) -> None:
         if not isinstance(token, list):
             raise SinkError(f"{token!r} is no token of a callback")
-        done = set(self._done)
-        for name, time, batch in token:
-            if name not in done:
+        for time, batch in token:
+            if time > self._last:
                 await _call(self._function, time, batch)
-                self._done.append(name)
-        names = {name for name, _, _ in token}
-        self._written = [item for item in self._written if item[0] not in names]
+                self._last = time
+            self._written.pop(time, None)
 
     async def recover(self, tokens: Sequence[object]) -> None:
         for token in tokens:
@@ -91,6 +84,12 @@ class _ImmediateWriter(Writer):
         """Nothing is kept."""
 
 
+def _one(batches: list[Batch]) -> Batch:
+    """One batch of several: columns if all of them have the same, else rows."""
+    joined = join_batches(batches)
+    return joined[0] if len(joined) == 1 else [record for batch in joined for record in batch]
+
+
 async def _call(function: Call, time: Time, batch: Batch) -> None:
     result = function(time, batch)
     if inspect.isawaitable(result):
@@ -98,13 +97,13 @@ async def _call(function: Call, time: Time, batch: Batch) -> None:
 
 
 def callback(function: Call) -> Callback:
-    """Calls `function(time, batch)`, or awaits it, for each batch, on worker 0, in the order of times: when a snapshot
-    that has the batch is durable, and at the end.
+    """Calls `function(time, batch)`, or awaits it, once for each time that has records, on worker 0, in the order of
+    times: when a snapshot that has them is durable, and at the end.
 
-    In a run that does not crash each batch comes once. After a crash, the batches of the last snapshot may come again,
-    with the same times and rows: a function that keeps the greatest time that it has dealt with, together with its
-    effect, and passes over what is not later, has each of them once. Batches are kept in memory until then, and in the
-    snapshot."""
+    In a run that does not crash each time comes once. After a crash, the times of the last snapshot may come again,
+    with the same records: a function that keeps the greatest time that it has dealt with, together with its effect, and
+    passes over what is not later, has each record once. Until it is called, records are kept in memory, and in the
+    snapshot. """
     _require(function, "callback")
     return Callback(function)
 

@@ -19,7 +19,7 @@ from dataflow.time.order import Time
 
 COMMITS = "_dataflow_commits"
 STAGED = "_dataflow_staged_"
-_STAGE_AT = 10_000  # rows in memory: as many are staged before they are asked for
+_STAGE_AT = 50_000  # rows in memory: as many are staged before they are asked for
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class TableShape:
                     "columns.select(...) or columns.rename(...) them before"
                 )
             return batch.select(self.columns).rows()
+        if set(map(type, batch)) <= {tuple} and set(map(len, batch)) <= {len(self.columns)}:
+            return list(batch)  # nearly always
         return [self._row(record) for record in batch]
 
     def _row(self, record: Record) -> Row:

@@ -14,8 +14,8 @@ from dataflow.values import Record
 
 
 class _Captures(Partitions[Record]):
-    """Batches are given in the order of their times, as these become complete; the position is the next time, so a
-    replay that goes on reads the file from its beginning and passes over what was before."""
+    """Batches are given in the order of their times, as these become complete. A position is [time, batches given at
+    that time]: a replay that goes on reads the file from its beginning and passes over what was before."""
 
     timed = True
 
@@ -32,19 +32,22 @@ class _Captures(Partitions[Record]):
     def read(self, partition: str, position: object | None) -> Iterator[Item[Record]]:
         """What was captured at the position or later."""
         path = self._files.path(partition)
-        first = 0 if position is None else position
-        if type(first) is not int:
+        if position is None:
+            first, given = 0, 0
+        elif isinstance(position, list) and len(position) == 2 and all(type(part) is int for part in position):
+            first, given = position
+        else:
             raise SourceError(f"{path}: {position!r} is no position in a capture: a time was expected")
         with open(path, "rb") as file:
             try:
-                yield from _in_order(path, read_events(file), first)
+                yield from _in_order(path, read_events(file), first, given)
             except SourceError:
                 raise
             except DataflowError as error:
                 raise SourceError(f"{path}: {error}") from None
 
 
-def _in_order(path: Path, events: Iterator[Event], first: int) -> Iterator[Item[Record]]:
+def _in_order(path: Path, events: Iterator[Event], first: int, given: int) -> Iterator[Item[Record]]:
     waiting: dict[int, list[CapturedBatch]] = {}  # by time, not complete
     frontier = {0: 1}  # how often each time is in it
     for event in events:
@@ -62,10 +65,11 @@ def _in_order(path: Path, events: Iterator[Event], first: int) -> Iterator[Item[
         for time in sorted(waiting):
             if least is not None and time >= least:
                 break
-            for batch in waiting.pop(time):
-                yield time + 1, time, batch.records
-        if least is not None and least >= first:
-            yield least, least, []  # the stream was here, with or without records
+            for number, batch in enumerate(waiting.pop(time), 1):
+                if time > first or number > given:
+                    yield [time, number], time, batch.records
+        if least is not None and least > first:
+            yield [least, 0], least, []  # the stream was here, with or without records
 
 
 def replay(path: str | os.PathLike[str]) -> Partitions[Record]:

@@ -7,10 +7,13 @@ from typing import TypeVar
 
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Item, Partitions, SourceError
+from dataflow.operators.source import Reader
 
 D = TypeVar("D")
 
 Several = Iterable[D] | AsyncIterable[D]
+
+_END = object()
 
 
 class _Restartable(Partitions[D]):
@@ -34,31 +37,20 @@ class _Restartable(Partitions[D]):
     async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[D]]:
         """The rest of a partition."""
         items = self._start(partition, position)
-        waits = isinstance(items, AsyncIterable)
-        size = self._batch or (1 if waits else 1000)
+        size = self._batch or (1 if isinstance(items, AsyncIterable) else 1000)
         behind, records = position, list[D]()
-        async for behind, record in _pairs(items):
-            records.append(record)
-            if len(records) == size:
-                yield behind, None, records
-                records = []
+        reader = Reader(items)
+        try:
+            while (item := await reader.next(_END)) is not _END:
+                behind, record = _pair(item)
+                records.append(record)
+                if len(records) == size:
+                    yield behind, None, records
+                    records = []
+        finally:
+            await reader.close()
         if records:
             yield behind, None, records
-
-
-async def _pairs(items: Several[tuple[object, D]]) -> AsyncIterator[tuple[object, D]]:
-    """Checked, from a plain or an asynchronous iterator; a generator is closed at the end."""
-    try:
-        if isinstance(items, AsyncIterable):
-            async for item in items:
-                yield _pair(item)
-        else:
-            for item in items:
-                yield _pair(item)
-    finally:
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def _pair(item: tuple[object, D]) -> tuple[object, D]:
@@ -102,25 +94,32 @@ def generator(function: Callable[[int], Several[D]], batch: int | None = None) -
     if not callable(function):
         raise ConstructionError(f"generator needs a function of a number, not {function!r}")
 
-    def start(_: str, position: object | None) -> AsyncIterator[tuple[object, D]] | Iterable[tuple[object, D]]:
+    return _Generated(function, batch)
+
+
+class _Generated(_Restartable[D]):
+    """Records whose position is their number."""
+
+    def __init__(self, function: Callable[[int], Several[D]], batch: int | None) -> None:
+        super().__init__(lambda *_: (), ["all"], batch)
+        self._function = function
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[D]]:
+        """The records from a number on."""
         if position is not None and type(position) is not int:
             raise SourceError(f"a generator's position is a number of records, not {position!r}")
-        first = position or 0
-        items = function(first)
-        if isinstance(items, AsyncIterable):
-            return _numbered(items, first)
-        return ((number, record) for number, record in enumerate(items, first + 1))
-
-    return _Restartable(start, ["all"], batch)
-
-
-async def _numbered(items: AsyncIterable[D], first: int) -> AsyncIterator[tuple[object, D]]:
-    number = first
-    try:
-        async for record in items:
-            number += 1
-            yield number, record
-    finally:
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
+        number = position or 0
+        items = self._function(number)
+        size = self._batch or (1 if isinstance(items, AsyncIterable) else 1000)
+        reader, records = Reader(items), list[D]()
+        try:
+            while (record := await reader.next(_END)) is not _END:
+                records.append(record)
+                if len(records) == size:
+                    number += size
+                    yield number, None, records
+                    records = []
+        finally:
+            await reader.close()
+        if records:
+            yield number + len(records), None, records

@@ -52,16 +52,16 @@ class _Texts(Partitions[D]):
     async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[D]]:
         """The records of a file."""
         tail = Tail(self._files.path(partition), position, self.follow)
-        async for lines in self._chunks(tail):
+        while lines := await self._more(tail):
             yield tail.offset, None, self._parse(tail, lines)
 
-    async def _chunks(self, tail: Tail) -> AsyncIterator[list[bytes]]:
-        """The lines of a file, some at a time; for ever if it is followed."""
-        while (lines := tail.take(self._batch)) or self.follow:
-            if lines:
-                yield lines
-            else:
-                await trio.sleep(self._poll)
+    async def _more(self, tail: Tail) -> list[bytes]:
+        """More lines of a file, some at a time; none at its end. If it is followed, there is none."""
+        while True:
+            lines = tail.take(self._batch)
+            if lines or not self.follow:
+                return lines
+            await trio.sleep(self._poll)
 
     def _parse(self, tail: Tail, lines: list[bytes]) -> list[D]:
         """The records of these lines. `tail` is behind them."""
@@ -133,7 +133,7 @@ class _Csv(_Texts[dict[str, Value]]):
         columns, waiting = self._columns, list[bytes]()
         if columns is None and tail.offset:
             columns = self._header(tail, Tail(tail.path, 0, False).take(1))
-        async for lines in self._chunks(tail):
+        while lines := await self._more(tail):
             waiting += lines
             if columns is None:
                 columns = self._header(tail, [waiting.pop(0)])

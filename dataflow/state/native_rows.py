@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dataflow.build.builder import Context, OperatorBuilder, require_callable
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
+from dataflow.channels.blame import name_last
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.state.binning import bin_of, shift_of
@@ -44,9 +45,14 @@ class ExchangeBins(Pact):
     def split(self, batch: Batch, peers: int) -> Sequence[Rows]:
         parts: list[Rows] = [[] for _ in range(peers)]
         key, shift = self._key, self._shift
-        for record in batch:
-            bin = bin_of(key(record), shift)
-            parts[bin % peers].append((bin, record))
+        records = iter(batch)
+        try:
+            for record in records:
+                bin = bin_of(key(record), shift)
+                parts[bin % peers].append((bin, record))
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
         return parts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dataflow.channels.blame import name_last, name_time
 from dataflow.channels.pact import Batch
 from dataflow.lowlevel import Context
 from dataflow.state.stores.row_store import KeyOf, Rows
@@ -31,11 +32,17 @@ class RowRouter(Router[Rows]):
         owners, key_of, shift = self._owners_at(time), self._key_of[port], self._keys.shift
         overrides = self._configurations.overrides_at(time)
         parts = self._no_parts()
-        rest: Iterable[Record] = batch
+        records = iter(batch)
+        rest: Iterable[Record] = records
         if overrides is not None:
             assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
-            rest = place_apart(batch, key_of, overrides.workers, parts)
-        place(rest, key_of, shift, owners, parts)
+            rest = place_apart(records, key_of, overrides.workers, parts)
+        try:
+            place(rest, key_of, shift, owners, parts)
+        except Exception as error:
+            name_last(error, batch, records)
+            name_time(error, time)
+            raise
         return Parts(parts)
 
     def _owners_at(self, time: Time) -> list[int]:

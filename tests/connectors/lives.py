@@ -2,56 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
 import trio
-import trio.testing
 
-from dataflow.errors import Stuck
-from dataflow.recovery.catalogue import claim
-from dataflow.recovery.format import encode_manifest
+from dataflow import sources
+from dataflow.operators.source import Reader
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.policy import Recovery
-from dataflow.recovery.resume import Resume
-from dataflow.run.exceptions import unwrap
-from dataflow.testing import Simulation, _fair
+from dataflow.testing import Crashed, simulate
 
-NAME = "dataflow 0"
+__all__ = ["Crashed", "Lives", "Paced"]
+
 Main = Callable[..., Awaitable[Any]]
-
-
-class Crashed(Exception):
-    """A life has ended at a turn."""
 
 
 class Lives:
     """One storage, and life after life on it."""
 
-    def __init__(self, storage: MemoryStorage | None = None, every: float = 1.0) -> None:
-        self.storage = storage or MemoryStorage()
-        self.every = every
-        self.began: list[int | None] = []  # where each life went on from
+    def __init__(self, every: float = 1.0) -> None:
+        self.storage = MemoryStorage()
+        self.began: list[int] = []  # where each life went on from
+        self._every = every
 
-    def live(self, main: Main, workers: int, seed: int, turns: int = 300_000) -> int:
-        """A life of so many turns at most; how many it took. Crashed if it did not get to its end."""
-        simulation = Simulation(workers, seed, False, None, turns, _fair)
+    def live(self, main: Main, workers: int, seed: int, turns: int | None = None) -> None:
+        """A life, of so many turns at most: Crashed if it did not get to its end."""
 
-        async def run() -> None:
-            claimed = await claim(self.storage, NAME, created=0.0)
-            self.began.append(claimed.time)
-            resume = Resume(
-                Recovery(self.storage, every=self.every), claimed.incarnation, {NAME: encode_manifest(claimed)}
-            )
-            for pump in simulation._pumps:
-                pump.recovery = resume
-            await simulation.run(main, ())
+        async def noted(worker: Any) -> None:
+            if worker.index == 0:
+                self.began.append(worker.resume_at)
+            await main(worker)
 
+        recovery = Recovery(self.storage, every=self._every)
+        simulate(noted, workers=workers, seed=seed, turns=300_000, recovery=recovery, crash_after=turns)
+
+
+class Paced(sources.Partitions[Any]):
+    """A source that waits for the clock now and then: a simulation's clock goes on only when somebody waits for it, and
+    snapshots are taken by the clock."""
+
+    def __init__(self, source: sources.Partitions[Any], seed: int) -> None:
+        self.timed = source.timed
+        self._source = source
+        self._chance = random.Random(seed)
+
+    async def partitions(self) -> Collection[str]:
+        return await self._source.partitions()
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[Any]:
+        reader = Reader(self._source.read(partition, position))
         try:
-            trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
-        except BaseException as error:
-            cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-            if isinstance(cause, Stuck) and "still running" in str(cause):
-                raise Crashed from None
-            raise cause from None
-        return simulation.turn
+            while (item := await reader.next(self)) is not self:
+                if self._chance.random() < 0.3:
+                    await trio.sleep(self._chance.random())
+                yield item
+        finally:
+            await reader.close()
+
+    async def acknowledge(self, partition: str, position: object) -> None:
+        await self._source.acknowledge(partition, position)
