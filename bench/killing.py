@@ -63,8 +63,8 @@ class Running:
 
 @contextmanager
 def ours(keys: int, every: float, folder: str, workers: int = 2, migrate: float = 0.0) -> Iterator[Running]:
-    """The count of `bench.recovering`, under way; `migrate`: it moves half of one worker's bins so many seconds after it
-    has loaded its keys."""
+    """The count of `bench.recovering`, under way; `migrate`: half of one worker's bins move so many seconds after all
+    keys are loaded."""
     arguments = [str(keys), folder, str(every), str(workers), str(migrate)]
     running = Running([sys.executable, "-m", "bench.recovering", *arguments])
     try:
