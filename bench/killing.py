@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 PATIENCE = 600.0  # seconds after which a run is given up
 
 
-class Line:
+class SaidLine:
     """What a run has said about an epoch."""
 
     def __init__(self, text: str) -> None:
@@ -22,7 +22,7 @@ class Line:
         self.kind, self.at, self.epoch, self.wrong = kind, float(at), int(epoch), int(wrong)
 
 
-class Running:
+class WatchedProgram:
     """A program whose lines are read while it runs."""
 
     def __init__(self, command: list[str], environment: dict[str, str] | None = None) -> None:
@@ -62,11 +62,11 @@ class Running:
 
 
 @contextmanager
-def ours(keys: int, every: float, folder: str, workers: int = 2, migrate: float = 0.0) -> Iterator[Running]:
+def ours(keys: int, every: float, folder: str, workers: int = 2, migrate: float = 0.0) -> Iterator[WatchedProgram]:
     """The count of `bench.recovering`, under way; `migrate`: half of one worker's bins move so many seconds after all
     keys are loaded."""
     arguments = [str(keys), folder, str(every), str(workers), str(migrate)]
-    running = Running([sys.executable, "-m", "bench.recovering", *arguments])
+    running = WatchedProgram([sys.executable, "-m", "bench.recovering", *arguments])
     try:
         yield running
     finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import cast
 
 import numpy as np
 import trio
@@ -21,6 +22,7 @@ from bench.counting import halved
 from dataflow import sinks
 from dataflow.columns import Columns
 from dataflow.state.folds.fold import fold
+from megaphone.control.updates import Update
 
 HALVES = 2
 RECORDS = 1000  # of a half in an epoch
@@ -35,7 +37,7 @@ def check(key, value, state):  # type: ignore[no-untyped-def]
     return state.count != value
 
 
-class Load:
+class CheckedLoad:
     """What is sent at each epoch, on any number of workers."""
 
     def __init__(self, keys: int) -> None:
@@ -60,7 +62,7 @@ def say(kind: str, time_: int, wrong: int) -> None:
 
 async def main(worker: dataflow.Worker, keys: int, migrate: float = 0.0) -> None:
     """One worker's share. `migrate`: half of worker 0's bins move so many seconds after all keys are loaded."""
-    load = Load(keys)
+    load = CheckedLoad(keys)
     with worker.dataflow("count") as scope:
         records, stream = scope.input("records", of=Columns)
         control = scope.control()
@@ -74,7 +76,7 @@ async def main(worker: dataflow.Worker, keys: int, migrate: float = 0.0) -> None
         say("began", worker.resume_at, 0)
     start = worker.saved if isinstance(worker.saved, float) else None
     epoch = worker.resume_at
-    controller = megaphone.Controller(control, checked)
+    controller = megaphone.Controller(cast(dataflow.InputHandle[Update], control), checked)
     begin = load.loading + round(migrate / PACE) if migrate and worker.index == 0 else -1
     while True:
         if epoch == load.loading and start is None:

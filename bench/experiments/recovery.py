@@ -11,7 +11,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.killing import Line, Running, ours
+from bench.killing import SaidLine, WatchedProgram, ours
 from bench.registry import benchmark
 from bench.run import Run
 
@@ -32,23 +32,23 @@ def recovery(run: Run) -> None:
         _bytewax(run, keys)
 
 
-def _settle(running: Running, every: float) -> None:
+def _settle(running: WatchedProgram, every: float) -> None:
     """Waits until everything is loaded and some of what came after it has been shown, by two snapshots."""
-    first = Line(running.wait(lambda line: line.startswith("shown")))
-    running.wait(lambda line: line.startswith("shown") and Line(line).at > first.at + every / 2)
+    first = SaidLine(running.wait(lambda line: line.startswith("shown")))
+    running.wait(lambda line: line.startswith("shown") and SaidLine(line).at > first.at + every / 2)
 
 
-def _last(running: Running, kind: str) -> int:
-    return max(Line(line).epoch for line in running.lines if line.startswith(kind))
+def _last(running: WatchedProgram, kind: str) -> int:
+    return max(SaidLine(line).epoch for line in running.lines if line.startswith(kind))
 
 
-def _after(running: Running, kind: str, epoch: int, since: int) -> Line:
+def _after(running: WatchedProgram, kind: str, epoch: int, since: int) -> SaidLine:
     """The first line of the next life about a later epoch than any of the life before."""
     running.wait(lambda line: line.startswith("began"), since)
     began = next(i for i in range(since, len(running.lines)) if running.lines[i].startswith("began"))
-    before = [Line(line).epoch for line in running.lines[since:began] if line.startswith(kind)]
+    before = [SaidLine(line).epoch for line in running.lines[since:began] if line.startswith(kind)]
     last = max([epoch, *before])
-    return Line(running.wait(lambda line: line.startswith(kind) and Line(line).epoch > last, began))
+    return SaidLine(running.wait(lambda line: line.startswith(kind) and SaidLine(line).epoch > last, began))
 
 
 def _worker_killed(run: Run, million: int, every: float) -> None:
@@ -80,10 +80,10 @@ def _all_killed(run: Run, million: int, every: float) -> None:
             )
 
 
-def _report(run: Run, label: str, at: float, running: Running, marks: tuple[int, int, int], folder: str) -> None:
+def _report(run: Run, label: str, at: float, running: WatchedProgram, marks: tuple[int, int, int], folder: str) -> None:
     done, shown, since = marks
     processed, visible = _after(running, "done", done, since), _after(running, "shown", shown, since)
-    wrong = sum(Line(line).wrong for line in running.lines[since:] if line[:5] in ("done ", "shown"))
+    wrong = sum(SaidLine(line).wrong for line in running.lines[since:] if line[:5] in ("done ", "shown"))
     if wrong:
         raise AssertionError(f"{label}: {wrong} counts are wrong after the recovery")
     size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
@@ -108,12 +108,12 @@ def _bytewax(run: Run, keys: int) -> None:
         subprocess.run([sys.executable, "-m", "bytewax.recovery", folder, "2"], check=True)
         command = [sys.executable, "-m", "bytewax.run", "bench.rivals.bytewax_count:flow()"]
         command += ["-r", folder, "-s", "1", "-b", "0", "-w", "2"]
-        first = Running(command, {"RIVAL_KEYS": str(keys)})
+        first = WatchedProgram(command, {"RIVAL_KEYS": str(keys)})
         loaded = first.wait(lambda line: int(line.split()[1]) >= keys)
         first.wait(lambda line: float(line.split()[0]) > float(loaded.split()[0]) + 3.0)
         number = max(int(line.split()[1]) for line in first.lines)
         at = first.kill()
-        again = Running(command, {"RIVAL_KEYS": str(keys)})
+        again = WatchedProgram(command, {"RIVAL_KEYS": str(keys)})
         found = again.wait(lambda line: int(line.split()[1]) > number)
         again.kill()
         if any("WRONG" in line for line in again.lines):

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bench.killing import Line, Running, ours
+from bench.killing import SaidLine, WatchedProgram, ours
 from bench.recovering import PACE
 from bench.registry import figure
 from bench.run import Run
@@ -42,22 +42,22 @@ def _restarted(million: int, seconds: float) -> Points:
     with tempfile.TemporaryDirectory() as folder:
         with ours(million * MILLION, 1.0, folder) as first:
             start = _start(first)
-            first.wait(lambda line: line.startswith("done") and Line(line).at > start.at + BEGIN)
+            first.wait(lambda line: line.startswith("done") and SaidLine(line).at > start.at + BEGIN)
         with ours(million * MILLION, 1.0, folder) as second:
             return _points([first, second], start, seconds)
 
 
-def _start(running: Running) -> Line:
-    return Line(running.wait(lambda line: line.startswith("start")))
+def _start(running: WatchedProgram) -> SaidLine:
+    return SaidLine(running.wait(lambda line: line.startswith("start")))
 
 
-def _points(runs: list[Running], start: Line, seconds: float) -> Points:
+def _points(runs: list[WatchedProgram], start: SaidLine, seconds: float) -> Points:
     """Each epoch of the first so many seconds, when it was first complete."""
     last = start.epoch + round(seconds / PACE)
-    runs[-1].wait(lambda line: line.startswith("done") and Line(line).epoch >= last)
+    runs[-1].wait(lambda line: line.startswith("done") and SaidLine(line).epoch >= last)
     found: dict[int, float] = {}
     for running in runs:
-        for line in [Line(line) for line in running.lines if line.startswith("done")]:
+        for line in [SaidLine(line) for line in running.lines if line.startswith("done")]:
             found.setdefault(line.epoch, line.at)
     due = {epoch: (epoch - start.epoch) * PACE for epoch in range(start.epoch, last)}
     return [(at, found[epoch] - start.at - at) for epoch, at in due.items() if epoch in found]
