@@ -6,7 +6,7 @@ import dataflow
 import megaphone
 from dataflow import sinks, sources
 
-def count(word, one, total):
+def count(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, int]]]:
     total = (total or 0) + one
     return total, [(word, total)]
 
