@@ -25,6 +25,7 @@ from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import Assignment, Ends, Load, run_child
+from dataflow.launch.descent import fork
 from dataflow.launch.errand import Anew, Errand, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
 from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
@@ -110,7 +111,7 @@ class Forks:
             theirs = {peer: pair[1] for peer, pair in pairs.items()}
             post, its_post = socket.socketpair()
             stack.enter_context(its_post)
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 try:
                     post.close()
@@ -149,7 +150,7 @@ class Forks:
         )
 
     def _tell(self, *message: str | int) -> None:
-        with contextlib.suppress(OSError):  # the supervisor is gone, and we are about to hear of it
+        with contextlib.suppress(OSError):  # the supervisor has ended; `watch` is about to see that
             self._control.sendall(frame(codec.encode(list(message))))
 
     # Until the supervisor says that it is over
