@@ -48,6 +48,7 @@ class Setup:
     bins: int
     dense: bool = False
     interval: float | None = 0.25
+    drawn: int = 0  # so many keys have records once all are loaded; 0: all
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class Counter:
 
     def batch(self, size: int) -> Columns:
         """Random records."""
-        keys = self.rng.integers(0, self.setup.domain, size, dtype=np.uint64)
+        keys = self.rng.integers(0, self.setup.drawn or self.setup.domain, size, dtype=np.uint64)
         return Columns({"key": keys, "diff": np.ones(size, np.int64)})
 
 
@@ -90,8 +91,8 @@ def build(worker: dataflow.Worker, setup: Setup) -> Counter:
     """The dataflow."""
     keys = megaphone.dense(setup.domain) if setup.dense else None
     with worker.dataflow() as scope:
-        control, configuration = scope.input()
-        records, stream = scope.input()
+        control, configuration = scope.input("control")
+        records, stream = scope.input("records")
         if setup.bins:
             counts: Stream[Columns] = megaphone.state_machine(
                 configuration, stream, key="key", value="diff", fold=count, bins=setup.bins, keys=keys,
@@ -138,9 +139,11 @@ async def closed_loop(worker: dataflow.Worker, setup: Setup, size: int, seconds:
     return sent, time.perf_counter() - start
 
 
-def throughput(setup: Setup, seconds: float, size: int = SIZE, workers: int = 2) -> float:
+def throughput(
+    setup: Setup, seconds: float, size: int = SIZE, workers: int = 2, recovery: dataflow.Recovery | None = None
+) -> float:
     """Records a second of all workers together."""
-    results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers)
+    results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers, recovery=recovery)
     return float(sum(sent / took for sent, took in results))
 
 
@@ -236,7 +239,8 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     """One worker's recording of an open-loop run, migrations included."""
     counter = build(worker, setup)
     first = await load(worker, counter)
-    keys = counter.rng.integers(0, setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
+    # sent over and over, a slice at a time
+    keys = counter.rng.integers(0, setup.drawn or setup.domain, 1 << 22, dtype=np.uint64)
     ones = np.ones(1 << 16, np.int64)
     schedule = harness.LoadSchedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()
@@ -264,7 +268,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     )  # fmt: skip
 
 
-def measure(setup: Setup, load_: CountLoad, warmup: float = 1.0) -> harness.Outcome:
+def measure(
+    setup: Setup, load_: CountLoad, warmup: float = 1.0, recovery: dataflow.Recovery | None = None
+) -> harness.Outcome:
     """The outcome of an open-loop run on two processes. Latency counts from the end of a record's epoch."""
-    recordings = dataflow.execute(open_loop, setup, load_, workers=2)
+    recordings = dataflow.execute(open_loop, setup, load_, workers=2, recovery=recovery)
     return harness.Outcome.of(recordings, warmup=warmup, since="epoch end")

@@ -15,12 +15,15 @@ Where things are:
 - `time`: times, their partial orders, frontiers. `progress`: which times may still arrive where; pure, no I/O.
 - `build`: scopes, streams, and what operators are made of; `lowlevel` collects it for authors of operators.
 - `channels`: how batches get from output to input. `operators`: the operators on rows.
+- `sources`, `sinks`: connectors that go on where they were, and that write each record once.
 - `columns`: batches of columns and their operators. `state`: what stateful operators keep from one time to the next.
 - `run`: a worker and its dataflows. `execute`: running a program. `launch`: workers as processes.
 - `comm`: how workers reach each other, and what travels between them.
+- `recovery`: snapshots, and going on from them.
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.
+- `commands`: what it can do besides running programs.
 """
 
 from dataflow.build.capability import Capability
@@ -31,6 +34,7 @@ from dataflow.execute import execute, execute_async
 from dataflow.operators.inputs import InputHandle
 from dataflow.operators.probe import Probe
 from dataflow.operators.replay import EventWriter, read_events
+from dataflow.recovery.policy import Recovery
 from dataflow.run.worker import Worker
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Timestamp
@@ -46,6 +50,7 @@ __all__ = [
     "InputHandle",
     "Probe",
     "Product",
+    "Recovery",
     "Scope",
     "Stream",
     "TimeError",

@@ -7,6 +7,7 @@ of them, and comes out as the exception that it was, with notes that say on whic
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable
 from typing import overload
 
@@ -17,6 +18,9 @@ from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
 from dataflow.launch.signals import run_trio, sigterm_interrupts
+from dataflow.recovery.again import live_again_and_again
+from dataflow.recovery.policy import Recovery, as_recovery
+from dataflow.recovery.resume import Resume
 from dataflow.run.advice import require_trio
 from dataflow.run.exceptions import unwrap
 from dataflow.run.pump import WARN_AFTER, Pump
@@ -34,6 +38,7 @@ def execute(
     limit: int = DEFAULT_LIMIT,
     prefix: bool = False,
     warn_after: float | None = WARN_AFTER,
+    recovery: str | os.PathLike[str] | Recovery | None = None,
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -41,7 +46,9 @@ def execute(
     uses are copied, and whose results must be plain data; `in_process` keeps them in this one. `limit`: so many bytes
     may be on their way from one worker to others before sources wait. `prefix`: printed lines say who printed them.
     `warn_after`: when somebody has waited so many seconds and nothing moves, a line on standard error says for what;
-    never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow).
+    never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow). `recovery`: where snapshots
+    are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
+    on from the last snapshot.
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -61,13 +68,12 @@ def execute(
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
-        results = run_processes(
-            main, args, range(workers), workers, Settings(debug, limit, prefix, warn_after=warn_after)
-        )
+        settings = Settings(debug, limit, prefix, warn_after=warn_after)
+        results = run_processes(main, args, range(workers), workers, settings, recovery=as_recovery(recovery))
         return [results[worker] for worker in range(workers)]
     with sigterm_interrupts():
         try:
-            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after)
+            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery)
         except BaseExceptionGroup as group:
             error = unwrap(group)
             raise error from error.__cause__
@@ -82,6 +88,7 @@ async def execute_async(
     debug: bool = ...,
     limit: int = ...,
     warn_after: float | None = ...,
+    recovery: str | os.PathLike[str] | Recovery | None = ...,
 ) -> list[R]: ...
 
 
@@ -93,6 +100,7 @@ async def execute_async(
     debug: bool = ...,
     limit: int = ...,
     warn_after: float | None = ...,
+    recovery: str | os.PathLike[str] | Recovery | None = ...,
 ) -> list[R]: ...
 
 
@@ -103,12 +111,22 @@ async def execute_async(
     debug: bool = False,
     limit: int = DEFAULT_LIMIT,
     warn_after: float | None = WARN_AFTER,
+    recovery: str | os.PathLike[str] | Recovery | None = None,
 ) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
     check_warn_after(warn_after)
     require_trio()
-    everyone = [Pump(index, workers, debug, limit, warn_after) for index in range(workers)]
+
+    async def live(resume: Resume | None, pumps: list[Pump]) -> list[R]:
+        pumps += [Pump(index, workers, debug, limit, warn_after, recovery=resume) for index in range(workers)]
+        return await _run_pumps(pumps, main, args)
+
+    policy = as_recovery(recovery)
+    return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
+
+
+async def _run_pumps(everyone: list[Pump], main: Callable[..., Awaitable[R]], args: tuple[object, ...]) -> list[R]:
     results: dict[int, R] = {}
     transport = InProcess(everyone)
 
@@ -121,7 +139,7 @@ async def execute_async(
     async with trio.open_nursery() as nursery:
         for pump in everyone:
             nursery.start_soon(run, pump, name=f"main of worker {pump.index}")
-    return [results[index] for index in range(workers)]
+    return [results[pump.index] for pump in everyone]
 
 
 def refuse_inside_a_loop() -> None:

@@ -2,6 +2,7 @@
 
 from dataflow.build.builder import Context, OperatorBuilder, binary, unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.channels.hashing import stable_hash
 from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact, Pipeline, ToWorker
@@ -25,6 +26,7 @@ __all__ = [
     "Exchange",
     "Graph",
     "InputPort",
+    "Keeps",
     "MessageCapability",
     "MutableAntichain",
     "Notificator",

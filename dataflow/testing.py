@@ -8,6 +8,9 @@ overtake. The same seed gives the same run, turn by turn; a failure says its see
 All that could happen next is equally likely, so that nothing waits for long. `scheduler=Starving()` lets one worker,
 one operator or one kind of message wait as long as anything else can happen, and then another.
 
+With `recovery` a life begins with the last snapshot in the storage, and `crash_after` ends it in the middle. The next
+call goes on, with as many workers as it likes.
+
 Programs may wait for the engine, for memory and for trio's clock, which jumps ahead when nothing else can happen.
 Waiting for real I/O is not for simulations: it is reported as `Stuck`.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Protocol
 
@@ -26,6 +30,12 @@ import trio.testing
 from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
 from dataflow.execute import check_main
+from dataflow.recovery.beginning import Beginnings
+from dataflow.recovery.manifest import SnapshotDamaged
+from dataflow.recovery.opening import open_storage
+from dataflow.recovery.policy import Recovery
+from dataflow.recovery.resume import Resume
+from dataflow.recovery.storage import Blob
 from dataflow.run.clock import Clock
 from dataflow.run.exceptions import unwrap
 from dataflow.run.explain import explain
@@ -47,16 +57,39 @@ def simulate(
     trace: list[Turn] | None = None,
     turns: int = 1_000_000,
     scheduler: Scheduler | None = None,
+    recovery: str | Recovery | None = None,
+    crash_after: int | None = None,
 ) -> list[R]:
     """Runs a program under the seeded scheduler; returns what each main returned.
 
     `trace` collects every turn. More than `turns` turns are taken for a computation that does not end. `scheduler`
-    chooses turns, any with equal chance unless you say.
+    chooses turns, any with equal chance unless you say. `recovery`: where snapshots are kept, in this process
+    (`memory://NAME`, or a storage of your own). `crash_after`: after so many turns everything but the storage is lost,
+    and `Crashed` is raised, unless the computation has ended before. A snapshot that turns out to be damaged while it
+    is restored is passed over, as `execute` does: everything begins again from the one before.
     """
     check_main(main, workers)
     if type(seed) is not int:
         raise TypeError(f"a seed is an integer, so that it can be written down and used again, not {seed!r}")
-    simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair)
+    if recovery is not None:
+        recovery = recovery if isinstance(recovery, Recovery) else Recovery(recovery)
+    mortal = None if recovery is None else Mortal(recovery, workers)
+    while True:
+        simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair, mortal, crash_after)
+        try:
+            return _run_seeded(simulation, main, args, seed)
+        except SnapshotDamaged:
+            if mortal is None or not simulation.began:  # nothing that could be chosen is whole
+                raise
+            mortal.older = True
+        except BaseException as error:
+            error.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
+            raise
+
+
+def _run_seeded(
+    simulation: Simulation, main: Callable[[Worker, *A], Awaitable[R]], args: tuple[*A], seed: int
+) -> list[R]:
     # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
     # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.
     scheduling: _TrioScheduling = trio._core._run
@@ -66,13 +99,16 @@ def simulate(
     scheduling._ALLOW_DETERMINISTIC_SCHEDULING = True
     try:
         return trio.run(simulation.run, main, args, clock=trio.testing.MockClock(autojump_threshold=0))
-    except BaseException as error:
-        cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-        cause.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
-        raise cause from cause.__cause__
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        raise error from error.__cause__
     finally:
         chance.setstate(state)
         scheduling._ALLOW_DETERMINISTIC_SCHEDULING = flag
+
+
+def _tell_nobody(line: str) -> None:
+    """Snapshots that cannot be used: tests look at what becomes of it."""
 
 
 class _TrioScheduling(Protocol):
@@ -111,30 +147,103 @@ class Starving:
         return chance.choice(fed) if fed else chance.randrange(len(turns))
 
 
+class Crashed(Exception):
+    """A simulation was ended by `crash_after`; simulate the program again, and it goes on from the last snapshot."""
+
+
+class Mortal:
+    """A storage as one life sees it. When the life has ended by a crash, nothing that it still does has any effect.
+
+    (Its tasks are cancelled, and their `finally` clauses run, which they would not if a process had been killed.)
+    """
+
+    def __init__(self, recovery: Recovery, workers: int) -> None:
+        self._storage = open_storage(recovery.where)
+        self.title = self._storage.title
+        self.older = False  # whether the snapshot that was chosen last is damaged
+        self._dead = False
+        self._beginnings = Beginnings(replace(recovery, where=self), workers, _tell_nobody, trio.current_time)
+
+    async def begin(self) -> Resume:
+        """Chooses where a life goes on."""
+        return (await self._beginnings.choose(self.older)).resume
+
+    def die(self) -> None:
+        """The life ends. A storage that has a method `crash`, for what was under way, is told."""
+        self._dead = True
+        crash = getattr(self._storage, "crash", None)
+        if crash is not None:
+            crash()
+
+    async def _alive(self) -> None:
+        if self._dead:
+            await trio.sleep_forever()
+
+    async def put(self, name: str, data: Blob, *, if_absent: bool = False) -> None:
+        """Stores a blob."""
+        await self._alive()
+        await self._storage.put(name, data, if_absent=if_absent)
+
+    async def get(self, name: str) -> bytes:
+        """A blob."""
+        await self._alive()
+        return await self._storage.get(name)
+
+    async def names(self, prefix: str) -> list[str]:
+        """The names that begin with `prefix`."""
+        await self._alive()
+        return await self._storage.names(prefix)
+
+    async def delete(self, name: str) -> None:
+        """Deletes a blob."""
+        await self._alive()
+        await self._storage.delete(name)
+
+
 class Simulation:
     """The scheduler: knows every worker and every message on its way, and does one thing at a time."""
 
     def __init__(
-        self, workers: int, seed: int, debug: bool, trace: list[Turn] | None, turns: int, scheduler: Scheduler
+        self,
+        workers: int,
+        seed: int,
+        debug: bool,
+        trace: list[Turn] | None,
+        turns: int,
+        scheduler: Scheduler,
+        mortal: Mortal | None = None,
+        crash_after: int | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._random = random.Random(seed)
         self._network = _Network()
         self._signal = Signal()
-        self._pumps = [Pump(index, workers, debug) for index in range(workers)]
+        self._pumps: list[Pump] = []
+        self._workers = workers
+        self._debug = debug
         self._trace = trace
         self._limit = turns
+        self._mortal = mortal
+        self._crash_after = inf if crash_after is None else crash_after
         self._running = workers
         self._pollers: list[Signal] = []  # mains that wait for a step of theirs
         self._fruitless = 0  # how often in a row that made nothing happen
         self.turn = 0
+        self.began = False
+
+    async def _begin(self) -> None:
+        """Makes the workers, which go on from the last snapshot, if there is one."""
+        resume = None if self._mortal is None else await self._mortal.begin()
+        self.began = True
         clock = _UniqueClock()
+        self._pumps = [Pump(index, self._workers, self._debug, recovery=resume) for index in range(self._workers)]
         for pump in self._pumps:
             pump.transport, pump.signal, pump.clock = self._network, self._signal, clock
             pump.grant = self._wait_for_grant
 
     async def run(self, main: Callable[[Worker, *A], Awaitable[R]], args: tuple[*A]) -> list[R]:
         """Runs every worker's main, and the scheduler beside them."""
+        await self._begin()
         results: dict[int, R] = {}
 
         async def run_worker(pump: Pump) -> None:
@@ -180,6 +289,10 @@ class Simulation:
         return bool(pollers)
 
     def _count(self, label: Turn) -> None:
+        if self.turn >= self._crash_after:
+            if self._mortal is not None:
+                self._mortal.die()
+            raise Crashed(f"crashed after {self.turn} turns, as asked")
         self.turn += 1
         if self._trace is not None:
             self._trace.append(label)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Context, OperatorBuilder
+from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.state.durable import DurableStore
+from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
+from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
 from megaphone.load.statistics import Statistics, collect
+from megaphone.router.kept_placement import KeptPlacement
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
 
 if TYPE_CHECKING:
@@ -45,11 +48,13 @@ class Handle:
         statistics: Statistics,
         store: Store[Any],
         control: Stream[Update],
+        plans: KnownPlans,
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
         self.control = control  # where updates come from
+        self.plans = plans  # of bins, as far as was heard
         self.statistics = statistics
         self.store = store  # what this worker holds, of rows or of columns
         self._configurations = configurations
@@ -126,6 +131,7 @@ class Assembly(Generic[B]):
     host: Callable[[Context, Shared[B]], Callable[[], None]]
     keys: KeySpace[Any]  # what can be pinned
     reports: bool  # whether S tells statistics
+    plans: PlanSpace = field(default_factory=NoPlans)  # where bins have some
 
 
 def assemble(
@@ -137,20 +143,26 @@ def assemble(
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     peers = scope.peers
     probe: list[Probe] = []
-    shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
+    plans = KnownPlans(parts.plans, bins, trusts=scope.dataflow.recovers)
+    pact = ControlPact(name, bins, peers, parts.keys, plans, scope.dataflow.hooks)
+    shared = Shared(parts.store, plans, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
+    statistics = Statistics(bins)
+    statistics.kept = parts.reports
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
+    shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
         routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, bins, name, parts.keys).build(make_router, frontier=True)
+    *records, moving = _router(control, streams, name, pact).build(make_router, frontier=True, keeps=Keeps.SHARE)
     host = OperatorBuilder(scope, f"{name} S")
     for stream in records:
         host.add_input(stream, Routed())
     host.add_input(moving, RoutedState())
-    host.add_output()
+    host.add_output(initial=scope.dataflow.recovers, entry=False)
     host.add_output()
 
     def make_host(context: Context) -> Callable[[], None]:
@@ -159,26 +171,27 @@ def assemble(
         arrivals.on_taken = shared.activate_router
         return parts.host(context, shared)
 
-    out, reports = host.build(make_host, frontier=True)
-    statistics = Statistics(bins)
-    statistics.kept = parts.reports
+    shared.kept.watchers.append(lambda: shared.activate_router())
+    out, reports = host.build(make_host, frontier=True, keeps=Keeps.SHARE)
     collect(reports, statistics, name)
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
-    handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
-    door = ControlDoor(name, control, ControlPact(bins, peers, parts.keys))
+    handle = Handle(
+        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
+    )
+    door = ControlDoor(name, control, pact)
     scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
     return Migratable(out, handle)
 
 
 def _router(
-    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, keys: KeySpace[Any]
+    control: Stream[Update], streams: Sequence[Stream[Record]], name: str, pact: ControlPact
 ) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    last = builder.add_input(control, ControlPact(bins, streams[0].scope.peers, keys))
+    last = builder.add_input(control, pact)
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

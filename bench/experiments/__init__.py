@@ -7,5 +7,6 @@
 - `nexmark`, `nexmark_generate`, `nexmark_latency`, `nexmark_migrate`: NEXMark's throughput, generator, latency and
   migrations.
 - `planning`: what the interval planners cost and save. `pmc`: projected migration costs, the offline half.
+- `hybmig`: the figures of the HybMig paper, on a virtual clock.
 - `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.
 """

@@ -6,4 +6,5 @@
 - `hooks`: how recovery, membership and commands reach what an operator keeps, by its name.
 - `capability`: the right to send at a time. `notificator`: holds capabilities until their times are complete.
 - `hooks`: what the engine asks of stateful operators; through these it reaches the state of a running dataflow.
+- `cuts`: what operators have to do with snapshots. `crossings`: records that come in before one and go out after it.
 """

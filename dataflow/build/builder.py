@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
 from dataflow.build.operator import Operator, Step
 from dataflow.channels.pact import Pact, Pipeline
@@ -160,6 +161,7 @@ class OperatorBuilder:
         self.name = name
         self._inputs: list[tuple[Source | None, Pact, Scope]] = []
         self._outputs: list[tuple[Scope, Mapping[int, PathSummary] | None, bool]] = []
+        self._entries: list[int] = []  # outputs on which records enter the dataflow
         self._built = False
 
     def add_input(self, stream: Stream[object], pact: Pact | None = None) -> int:
@@ -185,23 +187,30 @@ class OperatorBuilder:
         connections: Mapping[int, PathSummary | TimeSummary | None] | None = None,
         *,
         initial: bool = False,
+        entry: bool = True,
         scope: Scope | None = None,
     ) -> int:
         """Adds an output; returns its number.
 
         `connections` maps inputs to summaries (a PathSummary, or a summary of the scope's innermost time; None for
-        unchanged). `initial`: the operator starts with a capability, see Context.capability.
+        unchanged). `initial`: the operator starts with a capability, see Context.capability. If it is not an `entry`,
+        that capability says nothing about what the outside may still send.
         """
         paths = None
         if connections is not None:
             paths = {i: self.scope.path(summary) for i, summary in connections.items()}
         self._outputs.append((scope or self.scope, paths, initial))
+        if initial and entry:
+            self._entries.append(len(self._outputs) - 1)
         return len(self._outputs) - 1
 
-    def build(self, make: Callable[[Context], Step], *, frontier: bool = False) -> list[Stream[Record]]:
+    def build(
+        self, make: Callable[[Context], Step], *, frontier: bool = False, keeps: Keeps = Keeps.UNKNOWN
+    ) -> list[Stream[Record]]:
         """Adds the operator to the dataflow and returns the streams of its outputs.
 
-        `frontier`: the step is also called when an input frontier has moved.
+        `frontier`: the step is also called when an input frontier has moved. `keeps`: what it keeps from one time to
+        the next; a dataflow with an operator that does not say cannot be recovered.
         """
         from dataflow.build.stream import Stream
 
@@ -220,6 +229,7 @@ class OperatorBuilder:
         )
         operator = Operator(dataflow, number, self.name)
         operator.watches_frontier = frontier
+        operator.keeps = keeps
         for i, (source, pact, origin) in enumerate(self._inputs):
             operator.inputs.append(InputPort(operator, i, pact, origin.domain))
             if source is not None:
@@ -229,6 +239,11 @@ class OperatorBuilder:
             operator.outputs.append(OutputPort(operator, o, target.domain, paths))
         dataflow.operators.append(operator)
         starts = {o: operator.outputs[o].start() for o, (_, _, initial) in enumerate(self._outputs) if initial}
+        if scope.parent is None and dataflow.resume_at is not None:
+            for capability in starts.values():
+                capability.downgrade(dataflow.resume_at)  # everything before was done before the crash
+        if scope.parent is None:
+            dataflow.entries += [operator.outputs[o] for o in self._entries]
         operator.step = make(Context(operator, starts))
         require_callable(operator.step, self.name, "step (what `make` returns)")
         return [Stream(target, Source(number, o)) for o, (target, _, _) in enumerate(self._outputs)]
@@ -261,6 +276,7 @@ def unary(
     pact: Pact | None = None,
     frontier: bool = False,
     initial: bool = False,
+    keeps: Keeps = Keeps.UNKNOWN,
 ) -> Stream[E]:
     """An operator with one input and one output."""
     builder = OperatorBuilder(stream.scope, name)
@@ -273,7 +289,7 @@ def unary(
         (input,), (output,) = context.inputs, context.outputs
         return lambda: step(input, output)
 
-    (out,) = builder.build(make_step, frontier=frontier)
+    (out,) = builder.build(make_step, frontier=frontier, keeps=keeps)
     return out
 
 
@@ -286,6 +302,7 @@ def binary(
     pacts: tuple[Pact | None, Pact | None] = (None, None),
     frontier: bool = False,
     initial: bool = False,
+    keeps: Keeps = Keeps.UNKNOWN,
 ) -> Stream[E]:
     """An operator with two inputs and one output."""
     builder = OperatorBuilder(left.scope, name)
@@ -299,7 +316,7 @@ def binary(
         (first, second), (output,) = context.inputs, context.outputs
         return lambda: step(first, second, output)
 
-    (out,) = builder.build(make_step, frontier=frontier)
+    (out,) = builder.build(make_step, frontier=frontier, keeps=keeps)
     return out
 
 
@@ -311,6 +328,7 @@ def unary_notify(
     on_notify: OnNotify[E],
     *,
     pact: Pact | None = ...,
+    keeps: Keeps = ...,
 ) -> Stream[E]: ...
 
 
@@ -322,6 +340,7 @@ def unary_notify(
     on_notify: OnNotify[E],
     *,
     pact: Pact | None = ...,
+    keeps: Keeps = ...,
 ) -> Stream[E]: ...
 
 
@@ -333,6 +352,7 @@ def unary_notify(
     on_notify: OnNotify[E],
     *,
     pact: Pact | None = ...,
+    keeps: Keeps = ...,
 ) -> Stream[E]: ...
 
 
@@ -343,6 +363,7 @@ def unary_notify(
     on_notify: OnNotify[E],
     *,
     pact: Pact | None = None,
+    keeps: Keeps = Keeps.UNKNOWN,
 ) -> Stream[E]:
     """An operator with one input and one output that reacts to batches and to completed times.
 
@@ -360,7 +381,7 @@ def unary_notify(
 
         return step
 
-    return unary(stream, name, make, pact=pact, frontier=True)
+    return unary(stream, name, make, pact=pact, frontier=True, keeps=keeps)
 
 
 def require_callable(function: object, operator: str, role: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dataflow.build.cuts import Keeps
 from dataflow.channels.ports import InputPort, OutputPort
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Operator:
         "dataflow",
         "has_tasks",
         "inputs",
+        "keeps",
         "name",
         "number",
         "outputs",
@@ -40,6 +42,7 @@ class Operator:
         self.inputs: list[InputPort] = []
         self.outputs: list[OutputPort] = []
         self.step: Step = _nothing
+        self.keeps = Keeps.UNKNOWN  # from one time to the next
         self.watches_frontier = False  # whether a change of an input frontier is a reason to run
         self.active = False
         self.has_tasks = False  # which may wait for the outside: a source, an asynchronous sink

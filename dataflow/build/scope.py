@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 from dataflow.channels.pact import ArrowStream
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
+from dataflow.operators.partitioned import partitioned
+from dataflow.operators.partitions import Partitions
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time, TimeSummary
@@ -18,6 +20,7 @@ from dataflow.values import Record
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
     from dataflow.columns.batch import Columns
+    from dataflow.operators.following import ControlStream
     from dataflow.operators.inputs import InputHandle, UnorderedInput
     from dataflow.operators.loops import LoopHandle
     from dataflow.run.dataflow import Dataflow
@@ -81,6 +84,9 @@ class Scope:
         return inputs.unordered_input(self, name)
 
     @overload
+    def source(self, records: Partitions[D], *, ahead: int = ..., name: str = ...) -> Stream[D]: ...
+
+    @overload
     def source(
         self,
         records: Items[tuple[Time, Iterable[D]]] | Callable[[], Items[tuple[Time, Iterable[D]]]],
@@ -118,7 +124,7 @@ class Scope:
 
     def source(
         self,
-        records: source.Items | Callable[[], source.Items],
+        records: source.Items | Callable[[], source.Items] | Partitions[D],
         *,
         batch: int | None = None,
         ahead: int = 8,
@@ -130,7 +136,14 @@ class Scope:
 
         At most `ahead` times are outstanding in the dataflow. With `every`, one time each so many seconds,
         or "250ms", or a timedelta. With `timed`, items are (time, records) pairs in the order of their times.
+
+        What `dataflow.sources` makes (files, generators, your own `Partitions`) is read by all workers together, and
+        goes on where it was after a crash.
         """
+        if isinstance(records, Partitions):
+            if (batch, every, timed) != (None, None, False):
+                raise ConstructionError(f"{name}: batch, every and timed are {records!r}'s own business")
+            return partitioned(self, records, ahead=ahead, name=name)
         return source.source(self, records, batch=batch, ahead=ahead, every=every, timed=timed, name=name)
 
     def replay(self, *captures: Iterable[replay.Event], name: str = "replay") -> Stream[Record]:
@@ -140,6 +153,21 @@ class Scope:
     def concat(self, streams: Iterable[Stream[D]], name: str = "concat") -> Stream[D]:
         """All records of several streams."""
         return rows.concat(self, tuple(streams), name)
+
+    def control(self, lead: int = 1, name: str = "control") -> ControlStream[Record]:
+        """A configuration stream that the run itself advances, with the inputs and sources of the dataflow: give it to
+        `megaphone`'s operators. Updates are sent with its `send`, and by commands and loops. It is kept `lead` ahead,
+        so that records need not wait for it. There is one for each name."""
+        if name not in self.dataflow.controls:
+            from dataflow.operators.following import control
+
+            self.dataflow.controls[name] = control(self, lead, name)
+        return self.dataflow.controls[name]
+
+    @property
+    def resume_at(self) -> int:
+        """The time from which this dataflow is fed: 0, or that of the snapshot that it goes on from."""
+        return self.dataflow.resume_at or 0
 
     # Loops
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
 
 from dataflow.build import builder
+from dataflow.build.cuts import Keeps
 from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
-from dataflow.operators import grouping, loops, probe, replay, rows, sink, timing
+from dataflow.operators import committed, grouping, loops, probe, replay, rows, sink, sinks, timing
 from dataflow.progress.graph import Source
 from dataflow.time.order import Time, TimeSummary
 from dataflow.values import Key, Record
@@ -235,16 +236,23 @@ class Stream(Generic[D]):
         return probe.probe(self)
 
     @overload
+    def sink(self, write: sinks.Sink, name: str = ...) -> Stream[Never]: ...
+
+    @overload
     def sink(self: Stream[Columns], write: Callable[[Time, Columns], object], name: str = ...) -> Stream[Never]: ...
 
     @overload
     def sink(self, write: Callable[[Time, list[D]], object], name: str = ...) -> Stream[Never]: ...
 
-    def sink(self, write: sink.Write, name: str = "sink") -> Stream[Never]:
+    def sink(self, write: sink.Write | sinks.Sink, name: str = "sink") -> Stream[Never]:
         """Calls `write(time, batch)` for each batch (records or `Columns`), awaiting it if it is asynchronous.
 
-        The stream that is returned carries no records; its frontier says what has been written.
+        What `dataflow.sinks` makes (tables of a database, files, your own `Sink`) is written in the order of times and
+        committed with each snapshot, and at the end. The stream that is returned carries no records; its frontier says
+        what has been written.
         """
+        if isinstance(write, sinks.Sink):
+            return committed.committed(self, write, name)
         return sink.sink(self, write, name)
 
     def capture(self, into: Callable[[replay.Event], object], name: str = "capture") -> Stream[D]:
@@ -268,9 +276,10 @@ class Stream(Generic[D]):
         pact: Pact | None = None,
         frontier: bool = False,
         initial: bool = False,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator with one input: see dataflow.build.builder.unary."""
-        return builder.unary(self, name, make, pact=pact, frontier=frontier, initial=initial)
+        return builder.unary(self, name, make, pact=pact, frontier=frontier, initial=initial, keeps=keeps)
 
     @overload
     def unary_notify(
@@ -280,6 +289,7 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
+        keeps: Keeps = ...,
     ) -> Stream[E]: ...
 
     @overload
@@ -290,6 +300,7 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = ...,
+        keeps: Keeps = ...,
     ) -> Stream[E]: ...
 
     def unary_notify(
@@ -299,9 +310,10 @@ class Stream(Generic[D]):
         on_notify: builder.OnNotify[E],
         *,
         pact: Pact | None = None,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator that is notified of completed times: see dataflow.build.builder.unary_notify."""
-        return builder.unary_notify(self, name, on_batch, on_notify, pact=pact)
+        return builder.unary_notify(self, name, on_batch, on_notify, pact=pact, keeps=keeps)
 
     def binary(
         self,
@@ -312,6 +324,7 @@ class Stream(Generic[D]):
         pacts: tuple[Pact | None, Pact | None] = (None, None),
         frontier: bool = False,
         initial: bool = False,
+        keeps: Keeps = Keeps.UNKNOWN,
     ) -> Stream[E]:
         """A generic operator with two inputs: see dataflow.build.builder.binary."""
-        return builder.binary(self, other, name, make, pacts=pacts, frontier=frontier, initial=initial)
+        return builder.binary(self, other, name, make, pacts=pacts, frontier=frontier, initial=initial, keeps=keeps)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dataflow.build.builder import unary
+from dataflow.build.cuts import Keeps
 from dataflow.channels.pact import Batch, Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.arrow import type_name
@@ -82,4 +83,4 @@ def agreed(stream: Stream[Columns], operator: str, columns: Mapping[str, str]) -
         for _, batch in input:
             kinds.check(batch)
 
-    unary(stream, f"{operator} (types)", lambda _: step, pact=ToldOnce())
+    unary(stream, f"{operator} (types)", lambda _: step, pact=ToldOnce(), keeps=Keeps.NOTHING)

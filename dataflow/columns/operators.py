@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dataflow.build.builder import Context, binary, require_callable, unary, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
+from dataflow.channels.blame import name_time
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
@@ -62,9 +64,14 @@ class ColumnOperators:
 
         def step(input: InputPort, output: OutputPort) -> None:
             for message, batch in input:
-                output.give(message, change(require_columns(batch, name)))
+                try:
+                    changed = change(require_columns(batch, name))
+                except Exception as error:
+                    name_time(error, message.time)
+                    raise
+                output.give(message, changed)
 
-        return unary(self._stream, name, lambda _: step, pact=pact)
+        return unary(self._stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 
     def aggregate(
         self, by: str | Sequence[str] = (), *, name: str = "aggregate", **aggregates: Aggregate
@@ -165,7 +172,7 @@ def _gather(
     def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
         output.give(capability, finish(waiting.pop(capability.time), capability.time))
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=pact)
+    return unary_notify(stream, name, on_batch, on_notify, pact=pact, keeps=Keeps.NOTHING)
 
 
 def _join(
@@ -189,7 +196,8 @@ def _join(
 
         return step
 
-    return binary(left, right, name, make, pacts=(ExchangeColumns(on), ExchangeColumns(right_on)), frontier=True)
+    pacts = (ExchangeColumns(on), ExchangeColumns(right_on))
+    return binary(left, right, name, make, pacts=pacts, frontier=True, keeps=Keeps.NOTHING)
 
 
 def _pairs(left: Columns, right: Columns, on: tuple[str, ...], right_on: tuple[str, ...]) -> Columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from dataflow.channels.pact import Batch, Pact
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Column, Integers, Words
 from dataflow.columns.instants import words
+
+if TYPE_CHECKING:
+    from dataflow.columns.hashing import Owners
 
 
 def require_columns(batch: Batch, what: str) -> Columns:
@@ -50,6 +54,33 @@ class ExchangeColumns(Pact):
             mix_all(first, mixed)
             first = mixed ^ other
         return first
+
+
+class ExchangeBinsOfColumns(Pact):
+    """Rows go to the worker that has the bin of their key: bin mod workers, as Megaphone deals bins out at first. So a
+    bin is one worker's, and can be saved and given to another."""
+
+    def __init__(self, key: str, bins: int, by: int, dense: bool) -> None:
+        """`by`: the mask of dense keys, or how far hashes are shifted."""
+        self._key = key
+        self._bins = bins
+        self._by = by
+        self._dense = dense
+        self.name = f"exchange of bins by {key}"
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        from dataflow.columns.hashing import Owners, route_dense, route_hashed
+        from dataflow.columns.scatter import split
+
+        columns = require_columns(batch, self.name)
+        if self._owners is None:
+            self._owners = Owners((np.arange(self._bins) % peers).astype(np.uint16), peers)
+        to = np.empty(len(columns), np.uint16)
+        find = route_dense if self._dense else route_hashed
+        find(key_words(columns.column(self._key)), self._by, self._owners.words, self._owners.width, to)
+        return split(columns, to, peers)
+
+    _owners: Owners | None = None
 
 
 def key_words(column: Column) -> Words:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dataflow.build.builder import unary, unary_notify
-from dataflow.build.capability import Capability, MessageCapability
-from dataflow.build.notificator import Notificator
+from dataflow.build.builder import Context, OperatorBuilder, unary
+from dataflow.build.capability import MessageCapability
+from dataflow.build.crossings import Waiting
+from dataflow.build.cuts import Keeps
+from dataflow.build.operator import Step
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.arrow import type_name
 from dataflow.columns.batch import Columns
@@ -149,15 +151,19 @@ def windows(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows) -
             output.give(message, panes(require_columns(batch, name)))
 
     agreed(stream, name, given)
-    local = unary(stream, f"{name} (local)", lambda _: step)
+    local = unary(stream, f"{name} (local)", lambda _: step, keeps=Keeps.NOTHING)
     return _merged(local, name, plan, of, ColumnKinds(name, kept))
 
 
 def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, kinds: ColumnKinds) -> Stream[Columns]:
     """Puts each pane into the windows that it is part of; a window comes out at its end."""
-    waiting: dict[int, list[tuple[Array, Columns]]] = {}  # by the time at which they come out: (end, records)
+    dataflow = stream.scope.dataflow
+    builder = OperatorBuilder(stream.scope, name)
+    pact = ExchangeColumns(plan.by[1:])
+    builder.add_input(stream, pact)
+    builder.add_output(initial=dataflow.recovers, entry=False)
 
-    def on_batch(message: MessageCapability, batch: Columns, output: OutputPort, notificator: Notificator) -> None:
+    def put_off(message: MessageCapability, batch: Columns, waiting: Waiting[Columns]) -> None:
         kinds.check(batch)
         column = plain(batch[END])
         for pane in np.unique(column):
@@ -165,16 +171,22 @@ def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, k
             for time, end in of.of_pane(pane):
                 if time <= message.time:
                     raise ValueError(f"{name}: {of.too_late(pane, time, message.time)}")
-                if time not in waiting:
-                    waiting[time] = []
-                    notificator.notify_at(message.delayed(time))
-                waiting[time].append((end, part))
+                waiting.add(message, time, _ending(part, end), message.time)
 
-    def on_notify(capability: Capability, output: OutputPort, notificator: Notificator) -> None:
-        parts = [_ending(part, end) for end, part in waiting.pop(capability.time)]
-        output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+    def make(context: Context) -> Step:
+        (input,), (output,) = context.inputs, context.outputs
+        waiting: Waiting[Columns] = Waiting(context, name, dataflow, pact)
 
-    return unary_notify(stream, name, on_batch, on_notify, pact=ExchangeColumns(plan.by[1:]))
+        def step() -> None:
+            for message, batch in input:
+                put_off(message, batch, waiting)
+            for capability, parts in waiting.due():
+                output.give(capability, plan.finish(plan.merge(parts), f"{name} at {capability.time!r}"))
+
+        return step
+
+    (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
+    return out
 
 
 def _ending(part: Columns, end: Array) -> Columns:

@@ -4,8 +4,8 @@ Each worker has an arena. It copies a body into it and says where in a frame; th
 it back when nothing refers to it any more. That is one copy where a socket makes two, into memory that is used again
 and again, so that it is seldom touched for the first time.
 
-An arena is anonymous memory that was mapped before the workers were forked. It has no name and no file: when the last
-of them has ended, in whatever way, it is gone.
+An arena is anonymous memory that was mapped before the workers were forked, or a part of a file in memory whose
+descriptor was handed to them. It has no name: when the last of them has ended, in whatever way, it is gone.
 """
 
 from __future__ import annotations
@@ -33,16 +33,25 @@ class Arena:
     (b'something', [0])
     """
 
-    def __init__(self, size: int) -> None:
-        """Maps memory, which costs nothing until it is written to. Where none is to be had it lends nothing."""
+    def __init__(self, size: int, memory: memoryview | None = None) -> None:
+        """Maps memory, which costs nothing until it is written to. Where none is to be had it lends nothing.
+
+        `memory`: of that size, for those who share memory that was not mapped before they were forked.
+        """
         self.size = size - size % mmap.PAGESIZE
+        if memory is not None:
+            self._memory = memory
+        else:
+            self._map()
+        self._lent: dict[int, int] = {}  # by where they begin, the sizes of blocks that somebody has
+        self._starts: list[int] = []  # the same places, in order; invariant: blocks do not overlap
+
+    def _map(self) -> None:
         try:
             self._memory = memoryview(mmap.mmap(-1, self.size) if self.size else b"")
         except OSError:
             self.size = 0
             self._memory = memoryview(b"")
-        self._lent: dict[int, int] = {}  # by where they begin, the sizes of blocks that somebody has
-        self._starts: list[int] = []  # the same places, in order; invariant: blocks do not overlap
 
     def lend(self, pieces: Sequence[Piece], size: int) -> int | None:
         """Copies pieces of that size in all, one after the other; where to, or None if there is no room.

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
-import struct
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
 import trio
 
-from dataflow.comm.arena import Arena
-from dataflow.comm.handshake import Keys
-from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.patience import Patience
-from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import Linked
 from dataflow.compiled.telling import Voice, teller
-from dataflow.errors import PeerLost, TooManyWorkers
+from dataflow.errors import PeerLost
 from dataflow.execute import Main
 from dataflow.launch import report
 from dataflow.launch.descent import end_with_parent
-from dataflow.launch.framing import frame
+from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
+from dataflow.launch.neighbours import Connect, Neighbours
+from dataflow.launch.orders import Back, Go, Order, decode_order
+from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
 from dataflow.run.pump import Pump
 
-PEER = struct.Struct("<I")  # whom a socket that is handed over leads to
-
-Connect = Callable[[], Awaitable[dict[int, Link]]]
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +47,6 @@ class Ends:
         self.control.close()
         os.close(self.stdout)
         os.close(self.stderr)
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """What a worker shares with the others of its host: nobody else can have it."""
-
-    index: int  # this worker's
-    others: set[int]
-    sockets: dict[int, socket.socket]  # to those that started earlier
-    post: socket.socket  # through which those to later ones arrive
-    key: bytes
-    arenas: dict[int, Arena]  # everybody's, its own as well
-
-    async def links(self) -> dict[int, Link]:
-        """The links to them, when all have started. Nothing needs proof."""
-        await trio.lowlevel.checkpoint()
-        self.post.setblocking(False)
-        while self.others - set(self.sockets):
-            await trio.lowlevel.wait_readable(self.post)
-            self._take()
-        return {peer: self._link(peer) for peer in self.sockets}
-
-    def _take(self) -> None:
-        said, descriptors, _, _ = socket.recv_fds(self.post, PEER.size, 1)
-        if not said:
-            raise ConnectionError("the process that starts workers has ended")
-        if not descriptors:  # the system drops those that may not be opened
-            raise TooManyWorkers("this worker may not open as many files as there are workers: raise ulimit -n")
-        (peer,) = PEER.unpack(said)
-        self.sockets[peer] = socket.socket(fileno=descriptors[0])
-
-    def _link(self, peer: int) -> Link:
-        keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
-        shared = SharedArenas(self.arenas[self.index], self.arenas[peer])
-        return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
 
 
 FindLinks = Callable[[Neighbours], Connect]
@@ -109,6 +71,7 @@ class Assignment:
     crowded: bool  # whether there are more workers than processors on this host
     warn_after: float | None  # see dataflow.run.watch
     voice: Voice  # what it may say about compiling
+    recovers: bool = False  # whether it waits to be told to begin, and may be told to go back
 
 
 def run_child(assignment: Assignment, load: Load) -> NoReturn:
@@ -119,13 +82,12 @@ def run_child(assignment: Assignment, load: Load) -> NoReturn:
         _settle_in(assignment)
         signal.signal(signal.SIGTERM, supervisor.terminated)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-        main, args, find_links = load()
-        outcome = trio.run(_run, assignment, supervisor, main, args, find_links)
+        outcome = _live(assignment, supervisor, load())
         if outcome is not None:
             supervisor.tell(outcome)
             status = 0
     except BaseException as error:  # whatever it is, the supervisor is told, and the process ends
-        supervisor.tell(report.encode_failure(error))
+        supervisor.tell(report.encode_failure(error, supervisor.unbuilt))
     finally:
         teller.close()
         for stream in (sys.stdout, sys.stderr):
@@ -157,9 +119,14 @@ class _Supervisor:
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
+        self.unbuilt = True  # whether no dataflow has been built in this life
         self._telling = False
         self._scope: trio.CancelScope | None = None
         self._token: trio.lowlevel.TrioToken | None = None
+        self._received = bytearray()
+        self._go: Go | None = None
+        self._went = trio.Event()
+        self.back: Back | None = None  # what the supervisor said to end this life
 
     def tell(self, message: bytes) -> None:
         """Says something to the supervisor. If that is gone there is nobody left to tell."""
@@ -180,25 +147,67 @@ class _Supervisor:
                 self._token.run_sync_soon(self._scope.cancel)
 
     async def obey(self, scope: trio.CancelScope) -> None:
-        """Ends the worker when the supervisor says so, or is gone."""
+        """Ends the worker's life when the supervisor says so, or is gone."""
         self._scope, self._token = scope, trio.lowlevel.current_trio_token()
         await self.told_to_stop()
         scope.cancel()
 
-    async def told_to_stop(self) -> None:
-        """Waits until the supervisor says anything at all, or is gone."""
-        await trio.lowlevel.wait_readable(self.control)
+    async def told_to_stop(self) -> Back | None:
+        """Waits until the supervisor ends this life: for another, or (None) for good, or because it is gone itself."""
+        while isinstance(order := await self._order(), Go):
+            self._go = order
+            self._went.set()
+        self.back = order
+        return order
+
+    def begin(self) -> None:
+        """Another life is to begin, and nothing has been said about it."""
+        self.unbuilt, self.back, self._go, self._went = True, None, None, trio.Event()
+        self._scope = None
+
+    async def resume(self) -> Resume:
+        """Waits until the supervisor says where this life goes on."""
+        await self._went.wait()
+        assert self._go is not None
+        return Resume.decode(self._go.resume)
+
+    async def _order(self) -> Order | None:
+        while (message := cut_message(self._received)) is None:
+            await trio.lowlevel.wait_readable(self.control)
+            try:
+                chunk = self.control.recv(_CHUNK, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return None
+            if not chunk:
+                return None
+            self._received += chunk
+        return decode_order(message)
+
+
+def _live(assignment: Assignment, supervisor: _Supervisor, cargo: Cargo) -> bytes | None:
+    """The worker's lives, each in a loop of its own; its result to report, or None if the supervisor ended it."""
+    neighbours = assignment.neighbours
+    while True:
+        outcome = trio.run(_run, assignment, supervisor, neighbours, cargo)
+        if not isinstance(outcome, Back):
+            return outcome
+        neighbours = neighbours.again(outcome.life)
+        supervisor.begin()
+        gc.collect()  # the state of the old life must not be there beside that of the new one
+        supervisor.tell(report.encode_idle(outcome.life))
 
 
 async def _run(
-    assignment: Assignment, supervisor: _Supervisor, main: Main, args: tuple[object, ...], find_links: FindLinks
-) -> bytes | None:
-    """The worker's life; its result to report, or None if the supervisor ended it."""
+    assignment: Assignment, supervisor: _Supervisor, neighbours: Neighbours, cargo: Cargo
+) -> bytes | Back | None:
+    """One life; its result to report, what is to follow it, or None if the supervisor ended it for good."""
     outcome: bytes | None = None
 
     async def live() -> None:
         nonlocal outcome
-        outcome = await _work(assignment, find_links, main, args)
+        outcome = await _work(assignment, supervisor, neighbours, cargo)
         nursery.cancel_scope.cancel()
 
     try:
@@ -209,16 +218,20 @@ async def _run(
         error = unwrap(group)
         if isinstance(error, PeerLost):
             # The other side died, or failed and is about to say why. That is the message people should see, not ours.
+            if supervisor.back is not None:
+                return supervisor.back
             supervisor.tell(report.encode_lost(error.peer))
-            await supervisor.told_to_stop()
-            return None
+            return await supervisor.told_to_stop()
         raise error from error.__cause__
-    return outcome
+    return supervisor.back or outcome
 
 
-async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args: tuple[object, ...]) -> bytes:
-    links = await find_links(assignment.neighbours)()
-    pump = Pump(assignment.index, assignment.peers, assignment.debug, assignment.limit, assignment.warn_after)
+async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Neighbours, cargo: Cargo) -> bytes:
+    main, args, find_links = cargo
+    resume = await supervisor.resume() if assignment.recovers else None
+    links = await find_links(neighbours)()  # after that: now nobody of an earlier life is left, on any host
+    debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
+    pump = Pump(assignment.index, assignment.peers, debug, limit, warn_after, recovery=resume)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(pump, links, None if assignment.crowded else Patience())
     pump.transport = transport
@@ -230,6 +243,7 @@ async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args:
             outcome = report.encode_result(pump.index, result)
             await transport.say_goodbye()
     finally:
+        supervisor.unbuilt = not pump.built
         await transport.close()
     return outcome
 
@@ -237,8 +251,3 @@ async def _work(assignment: Assignment, find_links: FindLinks, main: Main, args:
 def socket_links(neighbours: Neighbours) -> Connect:
     """Links to workers that are all on this host."""
     return neighbours.links
-
-
-def direction_key(key: bytes, sender: int, receiver: int) -> bytes:
-    """The key for frames from one worker to another of the same host."""
-    return key + struct.pack("<II", sender, receiver)

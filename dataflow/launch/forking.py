@@ -2,58 +2,54 @@
 
 Every two workers share a pair of connected sockets. The worker that starts later inherits its end. The other one gets
 its end through a connection that each worker keeps with this process. So this process never has more than a few files
-open for each worker, and a worker that starts later is connected in the same way.
+open for each worker. When some workers are replaced, all are connected anew: those that run already are sent all.
 
-A worker that has ended is not reaped until all have ended. Until then no other process gets its number, and so the
-supervisor may send signals to it.
+A worker that has ended is not reaped until all have ended, or until it is replaced. Until then no other process gets
+its number, and so the supervisor may send signals to it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
+import mmap
 import os
 import secrets
 import select
 import signal
 import socket
 import sys
-import time
 from typing import NoReturn
 
 from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
-from dataflow.launch.child import PEER, Assignment, Ends, Load, Neighbours, run_child
+from dataflow.launch.child import Assignment, Ends, Load, run_child
 from dataflow.launch.descent import fork
+from dataflow.launch.errand import Anew, Errand, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
-from dataflow.launch.process import Settings
-
-_BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
-_MOMENT = 0.005  # seconds
+from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
 
 
 class Forks:
     """The workers that this process has forked."""
 
-    def __init__(
-        self, control: socket.socket, workers: range, peers: int, settings: Settings, ends: dict[int, Ends], load: Load
-    ) -> None:
+    def __init__(self, control: socket.socket, errand: Errand, ends: dict[int, Ends], load: Load) -> None:
         """`control`: the connection to the supervisor. `ends`: by worker, its ends of its connections with the
         supervisor. `load`: how a worker gets main."""
         self._control = control
-        self._workers = workers
-        self._peers = peers
-        self._settings = settings
+        self._errand = errand
+        self._workers = errand.workers
         self._ends = ends
         self._load = load
         self._key = secrets.token_bytes(24)
-        size = arena_size(settings.limit) if len(workers) > 1 else 0
-        self._arenas = {index: Arena(size) for index in workers}
+        size = arena_size(errand.settings.limit) if len(errand.workers) > 1 else 0
+        self._size = size - size % mmap.PAGESIZE  # of an arena
+        self._arenas = {index: Arena(self._size) for index in errand.workers}
         self._posts: dict[int, socket.socket] = {}  # by worker that has started, the connection to it
         self._pids: dict[int, int] = {}
         self._ended: set[int] = set()
+        self._wakers: list[int] = []  # the ends of a pipe that is written to when a worker ends
 
     def __enter__(self) -> Forks:
         return self
@@ -71,45 +67,86 @@ class Forks:
         """Forks one process per worker."""
         gc.freeze()  # collections skip what all of them share, and so do not copy its pages
         gc.enable()  # it was off while modules were imported: imports make little garbage (see `starting`)
+        introduction = Introduction(max(1, self._errand.life))
         for index in self._workers:
-            self._start(index)
+            self._start(index, introduction)
 
-    def _start(self, index: int) -> None:
+    def start_anew(self, anew: Anew, ends: dict[int, Ends]) -> None:
+        """Replaces workers that have ended, and connects all for another life, with new memory to share."""
+        for index in anew.replaced:
+            self._bury(index)
+        self._ends = ends
+        memory = make_memory(self._workers, self._size)
+        try:
+            self._arenas = map_arenas(memory, self._workers, self._size)
+            introduction = Introduction(anew.life)
+            for index in self._workers:
+                if index in anew.replaced:
+                    self._start(index, introduction)
+                else:
+                    introduction.admit(index, self._posts[index], memory, self._size)
+        finally:
+            os.close(memory)
+
+    def _bury(self, index: int) -> None:
+        """Forgets a worker that has ended, and was told to have, or one that was given up before it had started."""
+        if index in self._pids:
+            pid = self._pids.pop(index)
+            if index not in self._ended:  # it has started after all
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):  # where looking at it has reaped it
+                os.waitpid(pid, 0)
+            self._posts.pop(index).close()
+        self._ended.discard(index)
+        if index in self._ends:
+            self._ends.pop(index).close()
+
+    def _start(self, index: int, introduction: Introduction) -> None:
         parent = os.getpid()
-        mine: dict[int, socket.socket] = {}
-        theirs: dict[int, socket.socket] = {}
         with contextlib.ExitStack() as stack:
-            for peer in self._posts:
-                mine[peer], theirs[peer] = (stack.enter_context(end) for end in connected())
+            pairs = introduction.pairs()
+            for pair in pairs.values():
+                for sock in pair:
+                    stack.enter_context(sock)
+            mine = {peer: pair[0] for peer, pair in pairs.items()}
+            theirs = {peer: pair[1] for peer, pair in pairs.items()}
             post, its_post = socket.socketpair()
             stack.enter_context(its_post)
             pid = fork()
             if pid == 0:
-                post.close()
-                for sock in theirs.values():
-                    sock.close()
-                self._become(index, parent, mine, its_post)
+                try:
+                    post.close()
+                    for sock in theirs.values():
+                        sock.close()
+                    life = introduction.life
+                    neighbours = Neighbours(index, self._workers, mine, its_post, self._key, self._arenas, life)
+                    self._become(index, parent, neighbours)
+                finally:
+                    os._exit(1)  # whatever happened: this is not the process that forks workers
             self._posts[index] = post
             self._pids[index] = pid
             self._tell("started", index, pid)
-            for peer, sock in theirs.items():
-                hand_over(self._posts[peer], index, sock)
+            introduction.settle(index, post, theirs)
         self._ends.pop(index).close()
 
-    def _become(self, index: int, parent: int, sockets: dict[int, socket.socket], post: socket.socket) -> NoReturn:
+    def _become(self, index: int, parent: int, neighbours: Neighbours) -> NoReturn:
         """In the new process: runs that worker, then exits."""
         self._control.close()
+        for fd in self._wakers:
+            os.close(fd)
         for other in self._posts.values():
             other.close()
         ends = self._ends.pop(index)
         for others in self._ends.values():
             others.close()
-        neighbours = Neighbours(index, set(self._workers) - {index}, sockets, post, self._key, self._arenas)
         crowded = len(self._workers) > _processors()
-        debug, limit, warn_after = self._settings.debug, self._settings.limit, self._settings.warn_after
-        voice = Voice(self._settings.terminal, speaks=index == self._workers.start)
+        of = self._errand.settings
+        voice = Voice(of.terminal, speaks=index == self._workers.start)
+        peers, recovers = self._errand.peers, self._errand.life > 0
         run_child(
-            Assignment(index, self._peers, neighbours, ends, parent, debug, limit, crowded, warn_after, voice),
+            Assignment(
+                index, peers, neighbours, ends, parent, of.debug, of.limit, crowded, of.warn_after, voice, recovers
+            ),
             self._load,
         )
 
@@ -120,8 +157,9 @@ class Forks:
     # Until the supervisor says that it is over
 
     def watch(self) -> None:
-        """Tells the supervisor of each worker that ends, until it closes the connection."""
-        awake, wake = os.pipe()
+        """Tells the supervisor of each worker that ends, and replaces those that it says, until it closes the
+        connection."""
+        awake, wake = self._wakers = list(os.pipe())
         os.set_blocking(awake, False)
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -134,38 +172,24 @@ class Forks:
             for fd, _ in poll.poll():
                 if fd == awake:
                     os.read(awake, 1 << 10)
-                elif not self._control.recv(1):
+                elif not self._control.recv(1, socket.MSG_PEEK):
                     return
+                else:
+                    self._obey()
+
+    def _obey(self) -> None:
+        """Does what the supervisor says now."""
+        try:
+            anew = Anew.decode(receive_message(self._control))
+            self.start_anew(anew, receive_ends(self._control, anew.replaced))
+        except BaseException as error:  # those that have started are told to go back, or ended, by the supervisor
+            tell_failure(self._control, error)
 
     def _tell_of_ends(self) -> None:
         for index, pid in self._pids.items():
             if index not in self._ended and (status := _exit_status(pid)) is not None:
                 self._ended.add(index)
                 self._tell("exited", index, status)
-
-
-def connected() -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets for two workers."""
-    pair = socket.socketpair()
-    for sock in pair:
-        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
-    return pair
-
-
-def hand_over(post: socket.socket, peer: int, sock: socket.socket) -> None:
-    """Sends a worker its end of the connection to `peer`."""
-    while True:
-        try:
-            socket.send_fds(post, [PEER.pack(peer)], [sock.fileno()])
-        except (BrokenPipeError, ConnectionResetError):
-            return  # the worker has ended; the supervisor is told of that
-        except OSError as error:
-            if error.errno != errno.ETOOMANYREFS:
-                raise
-            time.sleep(_MOMENT)  # workers have not taken their descriptors yet: only so many may be on their way
-        else:
-            return
 
 
 def _exit_status(pid: int) -> int | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dataflow.comm import codec
 from dataflow.comm.codec import require_list, require_mapping, require_text
 from dataflow.errors import Terminated, WorkerFailed
-from dataflow.launch.verdict import Event, Failed, Lost, Returned
+from dataflow.launch.verdict import Event, Failed, Idle, Lost, Returned
 from dataflow.text import show
 
 
@@ -39,12 +39,12 @@ def encode_result(worker: int, result: object) -> bytes:
         raise TypeError(f"what main returned on worker {worker} cannot be brought to the caller: {error}") from None
 
 
-def encode_failure(error: BaseException) -> bytes:
-    """An exception."""
+def encode_failure(error: BaseException, unbuilt: bool = False) -> bytes:
+    """An exception. `unbuilt`: it was raised before a dataflow had been built."""
     kind = type(error)
     message, text = _readable(_message(error)), _readable("".join(traceback.format_exception(error)))
     notes = [_readable(str(note)) for note in getattr(error, "__notes__", [])]
-    report = ["failure", kind.__module__, kind.__qualname__, message, notes, text]
+    report = ["unbuilt" if unbuilt else "failure", kind.__module__, kind.__qualname__, message, notes, text]
     try:
         arguments = list(error.__reduce__()[1])  # more than args, for an OSError
         return codec.encode([*report, arguments, dict(vars(error)) | {"__notes__": None}])
@@ -69,13 +69,18 @@ def encode_lost(peer: int) -> bytes:
     return codec.encode(["lost", peer])
 
 
+def encode_idle(life: int) -> bytes:
+    """The worker has gone back, and is ready for a life."""
+    return codec.encode(["idle", life])
+
+
 def encode_terminated() -> bytes:
     """The worker was told to end, and does so (SIGTERM)."""
     return codec.encode(["terminated"])
 
 
 def decode_report(worker: int, data: bytes) -> Event:
-    """What a worker reports; ValueError if it is none of the four."""
+    """What a worker reports; ValueError if it is none of the five."""
     report: object = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
@@ -85,9 +90,11 @@ def decode_report(worker: int, data: bytes) -> Event:
             return Failed(worker, Terminated(f"worker {worker} received SIGTERM"))
         if kind == "lost" and len(content) == 1 and type(content[0]) is int:
             return Lost(worker, content[0])
-        if kind == "failure":
+        if kind == "idle" and len(content) == 1 and type(content[0]) is int:
+            return Idle(worker, content[0])
+        if kind in ("failure", "unbuilt"):
             with suppress(ValueError):  # it has another shape
-                return Failed(worker, decode_failure(worker, content))
+                return Failed(worker, decode_failure(worker, content), kind == "unbuilt")
     raise ValueError(f"{show(report)} is not what a worker reports")
 
 

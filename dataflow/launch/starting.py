@@ -15,20 +15,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
 from dataflow.comm import codec
 from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
 from dataflow.launch.descent import no_process
+from dataflow.launch.errand import FOR_PARCEL, FOR_WORKER, Anew, Errand
 from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.output import Output, make_output
 from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process, is_stopped
 from dataflow.launch.report import decode_failure
 from dataflow.launch.signals import ENDINGS
-from dataflow.launch.zygote import FOR_PARCEL, FOR_WORKER, Errand
 
 _CODE = """\
 import gc, sys
@@ -135,9 +135,7 @@ def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: `hear` will find that out
             control.sendall(frame(errand.encode()))
             socket.send_fds(control, [FOR_PARCEL], [parcel])
-            for index in errand.workers:
-                with _make_worker(crew, index, f"[worker {index}] " if prefix else "") as ends:
-                    socket.send_fds(control, [FOR_WORKER], ends)
+            _send_ends(crew, control, errand.workers, prefix)
     except OSError as error:
         if error.errno != errno.EMFILE:
             raise no_process(error) or error from None
@@ -148,6 +146,22 @@ def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
             f"{count:,} workers on one host need {needed:,} more open files in this process, which may have {limit:,}: "
             "start fewer workers, or raise the limit first (ulimit -n)"
         ) from None
+
+
+def start_anew(crew: Crew, anew: Anew, prefix: bool) -> None:
+    """Has workers replaced, whose processes have ended and been closed, and all connected for another life."""
+    assert crew.zygote is not None
+    control = crew.zygote.control
+    crew.processes = [process for process in crew.processes if process.index not in anew.replaced]
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: whoever listens will say so
+        control.sendall(frame(anew.encode()))
+        _send_ends(crew, control, anew.replaced, prefix)
+
+
+def _send_ends(crew: Crew, control: socket.socket, workers: Iterable[int], prefix: bool) -> None:
+    for index in workers:
+        with _make_worker(crew, index, f"[worker {index}] " if prefix else "") as ends:
+            socket.send_fds(control, [FOR_WORKER], ends)
 
 
 @contextlib.contextmanager

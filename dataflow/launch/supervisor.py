@@ -10,38 +10,41 @@ others.
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import trio
 
-from dataflow.errors import WorkerFailed
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.launch.child import FindLinks, socket_links
 from dataflow.launch.descriptors import standard_numbers_taken
 from dataflow.launch.ending import end, finish_printing
-from dataflow.launch.framing import cut_message
-from dataflow.launch.output import Output
+from dataflow.launch.errand import Errand
+from dataflow.launch.lives import Lives
 from dataflow.launch.parcel import attempt, packed
-from dataflow.launch.process import Process, Settings
-from dataflow.launch.report import decode_report
+from dataflow.launch.process import Settings
+from dataflow.launch.rolling import Rolling
 from dataflow.launch.signals import Signals, run_trio, signals_noted
-from dataflow.launch.starting import Crew, Zygote, start
+from dataflow.launch.starting import Crew, start
 from dataflow.launch.travel import cannot_travel
-from dataflow.launch.verdict import ByWorker, Event, Exited, Failed, Silent, Verdict
-from dataflow.launch.zygote import Errand
+from dataflow.launch.verdict import ByWorker, Event, Verdict
+from dataflow.launch.watching import print_output, watch_for_silence, watch_process, watch_zygote
+from dataflow.recovery.beginning import Beginnings
+from dataflow.recovery.policy import Recovery
+from dataflow.recovery.restarts import Restarts
+from dataflow.recovery.resume import require_visible
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
 __all__ = ["Crew", "Settings", "run_processes", "supervise"]
 
+R = TypeVar("R")
 Watch = Callable[[Crew, Settings], Awaitable[ByWorker]]
-
-_CHUNK = 1 << 16
+RunLives = Callable[[Crew, Errand, int, Recovery, Signals], ByWorker]
 
 
 def run_processes(
@@ -52,13 +55,18 @@ def run_processes(
     settings: Settings,
     find_links: FindLinks = socket_links,
     watch: Watch | None = None,
+    recovery: Recovery | None = None,
+    run_lives: RunLives | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
+    With `recovery` they are tried again when they fail; `run_lives` is another way to do so.
     """
     refuse_inside_a_loop()
+    if recovery is not None:
+        require_visible(recovery)
     crew = Crew(workers)
     errand = Errand(workers, peers, settings, list(sys.argv))
     results: ByWorker = {}
@@ -69,8 +77,12 @@ def run_processes(
             try:
                 with ExitStack() as stack:
                     parcel = _pack(stack, main, args, find_links)
-                    start(crew, errand, parcel, settings.prefix)
-                results = run_trio(_watch, watch or supervise, crew, settings, signals)
+                    if recovery is None:
+                        start(crew, errand, parcel, settings.prefix)
+                    else:
+                        results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
+                if recovery is None:
+                    results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
             except BaseException as error:
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             troubles += end(crew, settings.grace)
@@ -79,6 +91,26 @@ def run_processes(
         troubles += finish_printing(crew, settings.grace if signals.impatient else None)
     _raise(failure, troubles)
     return results
+
+
+def _run_lives(crew: Crew, errand: Errand, parcel: int, recovery: Recovery, signals: Signals) -> ByWorker:
+    """Runs workers until they return, started afresh as often as it takes."""
+    settings = errand.settings
+    lives = Lives(errand.workers, Restarts(recovery.restarts, recovery.window), settings.patience, settings.grace)
+    beginnings = Beginnings(recovery, errand.peers, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
+    while True:
+        start(crew, replace(errand, life=lives.life), parcel, settings.prefix)
+        results = run_trio(watch_signals, Rolling(crew, settings, lives, beginnings).run, signals)
+        if results is not None:
+            return results
+        end_life(crew, settings)
+
+
+def end_life(crew: Crew, settings: Settings) -> None:
+    """Ends all processes; others will be started."""
+    for trouble in end(crew, settings.grace):
+        crew.stderr.put(f"dataflow: while everybody was ended: {type(trouble).__name__}: {trouble}\n")
+    crew.zygote, crew.processes = None, []
 
 
 def _pack(stack: ExitStack, main: Main, args: tuple[object, ...], find_links: FindLinks) -> int:
@@ -102,17 +134,18 @@ def _raise(failure: BaseException | None, troubles: list[Exception]) -> None:
         raise failure from failure.__cause__
 
 
-async def _watch(watch: Watch, crew: Crew, settings: Settings, signals: Signals) -> ByWorker:
+async def watch_signals(watch: Callable[[], Awaitable[R]], signals: Signals) -> R:
+    """Does something, until a signal interrupts it."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(signals.watch)
-        results = await watch(crew, settings)
+        results = await watch()
         nursery.cancel_scope.cancel()
     return results
 
 
-async def supervise(crew: Crew, settings: Settings) -> ByWorker:
+async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = None) -> ByWorker:
     """Waits until every worker has returned; raises the verdict if something goes wrong."""
-    verdict = Verdict(crew.workers)
+    verdict = verdict or Verdict(crew.workers)
     news = Signal()
     assert crew.zygote is not None
 
@@ -124,11 +157,11 @@ async def supervise(crew: Crew, settings: Settings) -> ByWorker:
         for printer in (crew.stdout, crew.stderr):
             nursery.start_soon(printer.watch)
         for output in crew.outputs:
-            nursery.start_soon(_print_output, output)
+            nursery.start_soon(print_output, output)
         for process in crew.processes:
             nursery.start_soon(watch_process, process, tell)
-        nursery.start_soon(_watch_zygote, crew.zygote, crew.processes, tell)
-        nursery.start_soon(_watch_for_silence, crew, crew.zygote, settings.patience, tell)
+        nursery.start_soon(watch_zygote, crew, crew.zygote, tell)
+        nursery.start_soon(watch_for_silence, crew, crew.zygote, settings.patience, tell)
         await reach_verdict(verdict, news, settings)
         nursery.cancel_scope.cancel()
     return verdict.results
@@ -146,104 +179,3 @@ async def reach_verdict(verdict: Verdict, news: Signal, settings: Settings) -> N
             await news.wait()
     if verdict.error is not None:
         raise verdict.error
-
-
-async def watch_process(process: Process, tell: Callable[[Event], None]) -> None:
-    """Hears what a worker reports, and how its process ends.
-
-    Not by the end of the connection: a child that the worker has started may have a copy of it, and live on.
-    """
-    process.control.setblocking(False)
-    received = bytearray()
-
-    def hear(chunk: bytes) -> None:
-        received.extend(chunk)
-        while (message := cut_message(received)) is not None:
-            tell(_understand(process.index, message))
-
-    async def listen() -> None:
-        while chunk := await _receive(process.control):
-            hear(chunk)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listen)
-        await process.ended.wait()
-        nursery.cancel_scope.cancel()
-    while chunk := _receive_now(process.control):  # what it said last
-        hear(chunk)
-    assert process.status is not None
-    tell(Exited(process.index, process.status))
-
-
-async def _watch_zygote(zygote: Zygote, processes: list[Process], tell: Callable[[Event], None]) -> None:
-    """Hears who has started and who has ended, and whether anything failed before workers could report it."""
-    while True:
-        await trio.lowlevel.wait_readable(zygote.control)
-        failure = zygote.hear(processes)
-        if failure is not None:
-            tell(Failed(None, failure))
-        if zygote.lost:
-            await trio.lowlevel.checkpoint()  # what workers said last comes first
-            tell(Failed(None, zygote.obituary()))
-            return
-
-
-async def _receive(sock: socket.socket) -> bytes:
-    while True:
-        await trio.lowlevel.wait_readable(sock)
-        try:
-            return sock.recv(_CHUNK)
-        except BlockingIOError:
-            continue
-        except OSError:
-            return b""
-
-
-def _receive_now(sock: socket.socket) -> bytes:
-    try:
-        return sock.recv(_CHUNK)
-    except OSError:
-        return b""
-
-
-def _understand(worker: int, data: bytes) -> Event:
-    try:
-        return decode_report(worker, data)
-    except ValueError as error:  # a result of a class that only the worker has imported
-        return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
-
-
-async def _print_output(output: Output) -> None:
-    """Prints what a process prints, in whole lines, as fast as somebody reads them."""
-    os.set_blocking(output.fd, False)
-    while True:
-        await output.printer.room()
-        await trio.lowlevel.wait_readable(output.fd)
-        if not output.print_some():
-            return
-
-
-async def _watch_for_silence(crew: Crew, zygote: Zygote, patience: float, tell: Callable[[Event], None]) -> None:
-    """Tells of processes that are stopped for longer than `patience`. Being busy is not being stopped."""
-    tick = min(1.0, patience / 4)
-    # None is the process that workers are forked from.
-    stopped_for: dict[int | None, float] = dict.fromkeys([None, *crew.workers], 0.0)
-    last = time.monotonic()
-    while True:
-        await trio.sleep(tick)
-        now = time.monotonic()
-        awake = now - last < 2 * tick + 1  # otherwise we were stopped ourselves (Ctrl-Z), and so were they
-        last = now
-        stopped: set[int | None] = {process.index for process in crew.processes if process.stopped()}
-        if zygote.stopped():
-            stopped.add(None)
-        for index in stopped_for:
-            stopped_for[index] = stopped_for[index] + tick if index in stopped and awake else 0.0
-            if stopped_for[index] > patience:
-                tell(_silent(index, f"is stopped and has not answered for {patience:g} seconds"))
-
-
-def _silent(worker: int | None, why: str) -> Event:
-    if worker is None:
-        return Failed(None, WorkerFailed(f"the process that starts workers {why}"))
-    return Silent(worker, why)

@@ -30,6 +30,7 @@ class Failed:
 
     worker: int | None  # None: the process that starts them
     error: BaseException
+    unbuilt: bool = False  # whether that worker had built no dataflow yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,22 @@ class Silent:
     why: str
 
 
-Event: TypeAlias = Returned | Failed | Exited | Lost | Silent
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A worker has gone back and is ready for a life: nothing of the old one is left in it (see `lives`)."""
+
+    worker: int
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class Orphaned:
+    """The process that starts workers is gone, and they go with it."""
+
+    error: BaseException
+
+
+Event: TypeAlias = Returned | Failed | Exited | Lost | Silent | Idle | Orphaned
 
 
 class Verdict:
@@ -66,6 +82,7 @@ class Verdict:
         self._workers = workers
         self.results: ByWorker = {}
         self.error: BaseException | None = None
+        self.unbuilt = False  # whether the error was raised before a dataflow had been built
         self._exited: set[int] = set()
         self._lost: Lost | None = None
 
@@ -86,8 +103,9 @@ class Verdict:
         elif isinstance(event, Exited):
             self._exited.add(event.worker)
             if event.worker not in self.results or event.status != 0:
-                self._blame(WorkerFailed(_obituary(event.worker, event.status), event.worker))
-        elif isinstance(event, Failed):
+                self._blame(self.obituary(event))
+        elif isinstance(event, Failed | Orphaned):
+            self.unbuilt = self.unbuilt or (self.error is None and isinstance(event, Failed) and event.unbuilt)
             self._blame(event.error)
         elif isinstance(event, Silent):
             self._blame(WorkerFailed(f"worker {event.worker} {event.why}", event.worker))
@@ -99,6 +117,11 @@ class Verdict:
         if self._lost is not None:
             worker, peer = self._lost.worker, self._lost.peer
             self._blame(WorkerFailed(f"worker {peer} cannot be reached any more: worker {worker} lost it", peer))
+
+    @staticmethod
+    def obituary(event: Exited) -> WorkerFailed:
+        """What is said of a worker whose process has ended, and should not have."""
+        return WorkerFailed(_obituary(event.worker, event.status), event.worker)
 
     def _blame(self, error: BaseException) -> None:
         if self.error is None:

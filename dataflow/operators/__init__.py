@@ -4,4 +4,8 @@
 - `timing`: delay. `grouping`: aggregate, reduce, count, join, each by key at a time.
 - `inputs`: input, unordered input. `source`: iterables as sources, paced. `sink`: where records leave.
 - `loops`: enter, leave, feedback, iterate. `probe`: how far a stream has come. `replay`: capture and replay.
+- `partitions`: the interface of sources with positions; `partitioned`: the operators behind it; `positions`: where they
+  stood at each time.
+- `sinks`: the interface of sinks that write each record once; `committed`: the operator behind it.
+- `following`: streams that the run itself advances: `scope.control()`, and the stream of cuts.
 """

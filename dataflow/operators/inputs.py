@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
+from dataflow.build.crossings import SentAhead
+from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
 from dataflow.channels.pact import ArrowStream, Batch
 from dataflow.channels.ports import OutputPort
@@ -56,11 +58,14 @@ class _Entry:
             raise ConstructionError(f"{name} must be in the root of its dataflow: make it there and enter() the scope")
         builder = OperatorBuilder(scope, name)
         builder.add_output(initial=True)
-        (self.stream,) = builder.build(self._start)
+        (self.stream,) = builder.build(self._start, keeps=self._keeps)
         self._dataflow.close_inputs.append(self.close)
+
+    _keeps = Keeps.UNKNOWN
 
     def _start(self, context: Context) -> Step:
         self._output: OutputPort = context.outputs[0]
+        self._dataflow.fed.append(self._output)
         self._capability: Capability = context.capability()
         return lambda: None
 
@@ -91,7 +96,28 @@ class _Entry:
 
 
 class InputHandle(_Entry, Generic[R]):
-    """Feeds an input. Its time starts at the minimum and only goes forward: nothing is ever sent before it."""
+    """Feeds an input. Its time starts at the minimum (after a recovery, at `worker.resume_at`) and only goes forward:
+    nothing is ever sent before it."""
+
+    _keeps = Keeps.SHARE
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        super().__init__(scope, name)
+        self._ahead: SentAhead[Batch] | None = None
+        if self._dataflow.recovers:
+            self._ahead = SentAhead(name, self._dataflow, self._now, self._send_again)
+
+    def _now(self) -> Time | None:
+        return None if self._closed else self.time
+
+    def _send_again(self, at: Time, batch: Batch) -> None:
+        self._output.give(self._capability, batch, at)
+
+    def close(self) -> None:
+        """Ends the input: no record will come any more. Closing twice does no harm."""
+        super().close()
+        if self._ahead is not None:
+            self._ahead.consider()
 
     @property
     def time(self) -> Time:
@@ -103,7 +129,10 @@ class InputHandle(_Entry, Generic[R]):
         self._require_open("send")
         if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
             raise TimeError(f"{self._name} is at {self.time!r} already: nothing can be sent at {at!r} any more")
-        self._output.give(self._capability, to_batch(records), at)
+        batch = to_batch(records)
+        self._output.give(self._capability, batch, at)
+        if self._ahead is not None and at is not None:
+            self._ahead.sent(self.time, at, batch)
 
     def advance_to(self, time: Time) -> None:
         """Promises that nothing will be sent before `time`. Advancing to where the input is does nothing."""
@@ -112,6 +141,8 @@ class InputHandle(_Entry, Generic[R]):
         if not self._output.domain.less_equal(self.time, time):
             raise TimeError(f"{self._name} is at {self.time!r} and cannot go back to {time!r}")
         self._capability.downgrade(time)
+        if self._ahead is not None:
+            self._ahead.consider()
 
 
 class UnorderedInput(_Entry, Generic[R]):

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.capability import Capability
+from dataflow.build.crossings import SentAhead
+from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
+from dataflow.channels.pact import Batch
 from dataflow.errors import ConstructionError, NoTimeFollows, ScopeMismatch
 from dataflow.progress.graph import Target
 from dataflow.progress.paths import enter as enter_path
 from dataflow.progress.paths import leave as leave_path
-from dataflow.time.order import TimeSummary
+from dataflow.time.order import Time, TimeSummary
 from dataflow.values import Record
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ def enter(stream: Stream[D], scope: Scope, name: str = "enter") -> Stream[D]:
     builder = OperatorBuilder(stream.scope, name)
     builder.add_input(stream)
     builder.add_output({0: enter_path(stream.scope.levels, scope.levels[-1])}, scope=scope)
-    (out,) = builder.build(_pass_on)
+    (out,) = builder.build(_pass_on, keeps=Keeps.NOTHING)
     return out
 
 
@@ -62,7 +67,7 @@ def leave(stream: Stream[D], name: str = "leave") -> Stream[D]:
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream)
     builder.add_output({0: leave_path(scope.levels)}, scope=scope.parent)
-    (out,) = builder.build(_pass_on)
+    (out,) = builder.build(_pass_on, keeps=Keeps.NOTHING)
     return out
 
 
@@ -90,9 +95,50 @@ def feedback(scope: Scope, summary: TimeSummary, name: str) -> tuple[LoopHandle,
     """The start of a loop: (handle, stream)."""
     builder = OperatorBuilder(scope, name)
     builder.add_open_input()
-    builder.add_output({0: summary})
-    (out,) = builder.build(_pass_on)
+    if scope.parent is not None or not scope.dataflow.recovers:
+        builder.add_output({0: summary})
+        (out,) = builder.build(_pass_on, keeps=Keeps.NOTHING)
+    else:
+        builder.add_output({0: summary}, initial=True, entry=False)
+        make = partial(_pass_across_cuts, name=name, scope=scope)
+        (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
     return LoopHandle(scope, name, out.source.node), out
+
+
+def _pass_across_cuts(context: Context, name: str, scope: Scope) -> Step:
+    return _PassAcrossCuts(context, name, scope).step
+
+
+class _PassAcrossCuts:
+    """The step of a loop at the root, where what goes round comes out at another time: with recovery it keeps what
+    crosses a cut."""
+
+    def __init__(self, context: Context, name: str, scope: Scope) -> None:
+        (self._input,), (self._output,) = context.inputs, context.outputs
+        self._start: Capability | None = context.capability()
+        self._crossings: SentAhead[Batch] = SentAhead(
+            name, scope.dataflow, self._now, self._send_again, self._drop_start
+        )
+
+    def step(self) -> None:
+        """Passes batches on."""
+        for message, batch in self._input:
+            with contextlib.suppress(NoTimeFollows):
+                self._crossings.sent(message.time, message.time_at(self._output), batch)
+                self._output.give(message, batch)
+        self._crossings.consider()
+
+    def _now(self) -> Time | None:
+        return min(self._input.frontier, default=None)
+
+    def _send_again(self, at: Time, batch: Batch) -> None:
+        assert self._start is not None
+        self._output.give(self._start, batch, at)
+
+    def _drop_start(self) -> None:
+        if self._start is not None:
+            self._start.drop()
+            self._start = None
 
 
 def iterate(

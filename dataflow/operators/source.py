@@ -71,7 +71,7 @@ def source(
         raise ConstructionError(f"{name}: ahead and batch must be at least 1, and every not negative")
     _require_root(scope, timed, name)
     size = batch or (1 if isinstance(items, AsyncIterable) or every is not None else 1024)
-    reader = _Reader(items)
+    reader = Reader(items)
     epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
 
     def make(context: Context) -> Step:
@@ -100,7 +100,7 @@ def _seconds(every: float | Duration, name: str) -> float:
         raise ConstructionError(f"{name}: every={every!r}: {error}") from None
 
 
-class _Reader:
+class Reader:
     """The items of an iterable or asynchronous iterable, one by one; an asynchronous generator is closed at the end."""
 
     def __init__(self, items: Iterable[Record] | AsyncIterable[Record]) -> None:
@@ -137,7 +137,7 @@ class _Epoch:
 class _Timed:
     """(time, records) pairs as they come."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: Reader) -> None:
         self.reader = reader
 
     async def next(self) -> _Epoch | None:
@@ -155,7 +155,7 @@ class _Timed:
 class _Counted:
     """So many records at each of the times 0, 1, 2, ...; frames among them have times of their own."""
 
-    def __init__(self, reader: _Reader, size: int, rows: int | None) -> None:
+    def __init__(self, reader: Reader, size: int, rows: int | None) -> None:
         self.reader = reader
         self._size = size
         self._rows = rows  # of a frame, at each time

@@ -8,4 +8,5 @@
 - `explain`: what is outstanding in a dataflow that seems stuck, and who holds it. `watch`: says so when nothing moves.
 - `exceptions`: exceptions out of the groups that nurseries make of them. `advice`: what to do about asyncio.
 - `signal`: a wake-up for one sleeping task. `clock`: the worker's clock.
+- `resumption`: where main goes on after a recovery.
 """

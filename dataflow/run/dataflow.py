@@ -8,6 +8,7 @@ The seeded scheduler of `dataflow.testing` calls the same pieces in any other or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from heapq import heapify, heappop, heappush
@@ -19,7 +20,7 @@ from dataflow.build.hooks import HookRegistry
 from dataflow.build.operator import Operator
 from dataflow.channels.channel import AcknowledgedChannel, LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
-from dataflow.channels.ports import InputPort
+from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
@@ -32,8 +33,13 @@ from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
+    from dataflow.build.cuts import Gate, Participant
+    from dataflow.build.scope import Scope
+    from dataflow.operators.following import ControlStream, Following
     from dataflow.operators.probe import Probe
+    from dataflow.recovery.keeper import Keeper
     from dataflow.run.pump import Pump
+    from dataflow.values import Record
 
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""
@@ -46,6 +52,7 @@ class Dataflow:
 
     def __init__(self, pump: Pump, number: int, name: str, debug: bool) -> None:
         self.pump = pump
+        self.recovers = pump.recovery is not None  # whether it takes snapshots, and goes on from them
         self.number = number
         self.name = name
         self.debug = debug
@@ -53,6 +60,12 @@ class Dataflow:
         self.operators: list[Operator] = []
         self.hooks = HookRegistry()  # through which others reach its state
         self.outbox = Outbox(pump.index)
+        self.entries: list[OutputPort] = []  # on which records enter: inputs and sources
+        self.fed: list[OutputPort] = []  # those that main feeds
+        self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
+        self.followers: list[Following] = []  # streams whose time follows that of the entries
+        self.keeper: Keeper | None = None  # of snapshots, with recovery
+        self.resume_at: Time | None = None  # where a recovered dataflow goes on
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
         self.dropped = False
@@ -81,6 +94,8 @@ class Dataflow:
             raise ConstructionError(f"{names}: the loop is open; connect a stream with connect_loop(...)")
         if not self.graph.nodes:
             raise ConstructionError("a dataflow needs at least one operator")
+        if self.keeper is not None:
+            self.keeper.build()
         self.graph.freeze()
         self.tracker = make_tracker(self.graph, self.pump.peers)
         self._validity = Validity(self.graph)
@@ -96,7 +111,29 @@ class Dataflow:
         for operator in self.operators:
             if operator.watches_frontier:
                 operator.activate()  # its first frontier is news
+        if self.keeper is not None:
+            self.keeper.begin()
+        for follower in self.followers:  # after what was sent before a crash has been sent again
+            follower.begin()
         self.started.set()
+
+    def recover(self, scope: Scope) -> None:
+        """Has snapshots taken of what will be built in a scope, and goes on from one, if the run has recovery."""
+        if self.pump.recovery is not None:
+            from dataflow.recovery.keeper import make_keeper  # which builds operators
+
+            make_keeper(scope, self.pump.recovery)
+
+    def enrol(self, participant: Participant, activate: Callable[[], None]) -> Gate | None:
+        """Has somebody take part in snapshots; None if there are none. `activate` is called when its gate has moved."""
+        return None if self.keeper is None else self.keeper.enrol(participant, activate)
+
+    def participant_name(self, name: str) -> str:
+        """A name for a participant whose own is not known to be the only one: that, or with a number."""
+        if self.keeper is None or name not in self.keeper.participants:
+            return name
+        names = (f"{name} {number}" for number in itertools.count(2))
+        return next(each for each in names if each not in self.keeper.participants)
 
     def _bind(self, operator: Operator) -> None:
         for port in operator.inputs:
@@ -192,6 +229,8 @@ class Dataflow:
 
     def flush(self) -> None:
         """Broadcasts every change since the last flush to all workers, this one included."""
+        for follower in self.followers:
+            follower.follow()  # in the same batch as whom it follows
         batch = self.outbox.flush()
         if batch is not None:
             self._hear(batch.changes)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -41,6 +42,9 @@ from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
 
+if TYPE_CHECKING:
+    from dataflow.recovery.resume import Resume
+
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
@@ -54,8 +58,10 @@ class Pump:
         debug: bool = False,
         limit: int = DEFAULT_LIMIT,
         warn_after: float | None = WARN_AFTER,
+        recovery: Resume | None = None,
     ) -> None:
         self.index = index
+        self.recovery = recovery  # where snapshots are kept and what to go on from, if anything is
         self.peers = peers
         self.warn_after = warn_after
         self.debug = debug
@@ -65,7 +71,7 @@ class Pump:
         self.flow = Flow(peers, limit)
         self._mailbox: deque[AnyMessage] = deque()
         self._dataflows: dict[int, Dataflow] = {}
-        self._built = 0
+        self.built = 0  # how many dataflows main has built
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
         self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
@@ -95,11 +101,12 @@ class Pump:
             raise ConstructionError(f"dataflow {self._building.name!r} is still being built: end its block first")
         if self._stepping:
             raise ConstructionError("a dataflow cannot be built from inside an operator: build it in main")
-        number = self._built
+        number = self.built
         dataflow = Dataflow(self, number, name if name is not None else f"dataflow {number}", self.debug)
         domain = domain_of(time)
         scope = Scope(dataflow, (Checked(domain) if self.debug else domain,))
         self._building = dataflow
+        dataflow.recover(scope)
         try:
             yield scope
             dataflow.complete_construction()
@@ -109,7 +116,7 @@ class Pump:
         finally:
             self._building = None
             scope.close()
-        self._built += 1
+        self.built += 1
         self._dataflows[number] = dataflow
         for message in self._unbuilt.release(number):
             dataflow.receive(message)
@@ -377,8 +384,8 @@ class Pump:
 
     def _check_counts(self) -> None:
         """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
-        check_finished(self.index, self._built, self.dataflows, self._finished)
-        check_unbuilt(self.index, self._built, self.unbuilt if self._main_returned else {})
+        check_finished(self.index, self.built, self.dataflows, self._finished)
+        check_unbuilt(self.index, self.built, self.unbuilt if self._main_returned else {})
 
     def finish(self) -> None:
         """Main has returned: closes its inputs and tells the others."""
@@ -386,7 +393,7 @@ class Pump:
             for close in dataflow.close_inputs:
                 close()
         self._main_returned = True
-        self.broadcast(Finished(self.index, self._built))
+        self.broadcast(Finished(self.index, self.built))
         self._check_counts()
         self.wake()
 

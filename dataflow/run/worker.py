@@ -6,10 +6,12 @@ measurements talk to the pump; they find it with `pump_of`. Programs need not kn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from dataflow.run.explain import explain
+from dataflow.run.resumption import resumption_of
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
@@ -48,6 +50,29 @@ class Worker:
         """Ends a dataflow on every worker, whatever it was doing. Whoever waits for it gets DataflowDropped."""
         scope.dataflow.drop()
         self._pump.wake()
+
+    @property
+    def resume_at(self) -> int:
+        """The time from which main feeds its inputs: 0, or, where a run goes on from a snapshot, that snapshot's. Of
+        several dataflows it is the first one's; `scope.resume_at` tells each one's."""
+        return resumption_of(self._pump.recovery).time
+
+    @property
+    def saved(self) -> object:
+        """What the main of this worker's number had saved when the snapshot was taken; None if nothing."""
+        return self.saved_by_all.get(self.index)
+
+    @property
+    def saved_by_all(self) -> Mapping[int, object]:
+        """The same, of all workers that there were then: there may have been more, or fewer."""
+        return resumption_of(self._pump.recovery).saved
+
+    def save(self, value: object) -> None:
+        """Says what main needs to go on from where its inputs are now: `saved`, after a recovery. Save whenever you
+        have advanced; a snapshot at a time has what was saved last at or before it. The value must be plain data."""
+        for dataflow in self._pump.dataflows:
+            if dataflow.keeper is not None:
+                dataflow.keeper.main.save(value)
 
     async def room(self) -> None:
         """Waits while too much data is on its way between workers. Always a checkpoint."""

@@ -16,6 +16,7 @@ from dataflow.build.builder import Context
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.errors import TimeError
+from dataflow.state.kept import KeptState
 from dataflow.state.store import B, Store
 from dataflow.time.order import Time
 
@@ -48,8 +49,14 @@ class Host(Generic[B]):
     """
 
     def __init__(
-        self, context: Context, store: Store[B], inputs: Sequence[InputPort], observer: Observer[B] | None = None
+        self,
+        context: Context,
+        store: Store[B],
+        inputs: Sequence[InputPort],
+        observer: Observer[B] | None = None,
+        kept: KeptState[B] | None = None,
     ) -> None:
+        """`kept`: the store's share in snapshots. If the dataflow has any, the output must start with a capability."""
         self._store = store
         self._inputs = inputs
         self._observer = observer
@@ -57,12 +64,43 @@ class Host(Generic[B]):
         self._output: OutputPort = context.outputs[0]
         self._waiting: SortedDict[Time, tuple[Capability, list[list[B]]]] = SortedDict()
         self._hold: Capability | None = None  # invariant: at the least pending time, if anything is pending
+        self._kept = kept
+        self._seen: Time | None = None  # the last time that was applied
+        self._gate = None if kept is None else kept.enrol(context.activate, self._resume)
+        self._start = None if self._gate is None else context.capability()  # until what was saved is back
 
     def step(self) -> None:
         """Takes what has arrived, then applies what is complete, in the order of time."""
         self._gather()
         self._hold_least_pending()
+        self._apply_complete()
+        while self._gives_share():
+            self._apply_complete()
+
+    def _resume(self) -> None:
+        """The state is back that was saved, and with it what was post-dated."""
+        if self._start is not None:
+            self.hold_from(self._start)
+            self._start.drop()
+            self._start = None
+
+    def _gives_share(self) -> bool:
+        """Gives the share of a cut, if one waits and everything before it has been applied; whether it did."""
+        gate = self._gate
+        if gate is None or gate.cut is None or any(port.could_see(gate.cut - 1) for port in self._watched):
+            return False
+        time = self._next_time()
+        if time is not None and time < gate.cut:
+            return False
+        assert self._kept is not None
+        self._kept.give(gate.cut, self._seen)
+        return True
+
+    def _apply_complete(self) -> None:
+        """Applies what is complete, as far as the gate opens."""
         while (time := self._next_time()) is not None and self._is_complete(time):
+            if self._gate is not None and not self._gate.opens(time):
+                return
             if time not in self._waiting and self._store.fires_together:
                 self._fire_times()
             elif not (self._store.takes_together and len(self._waiting) > 1 and self._apply_few()):
@@ -127,6 +165,8 @@ class Host(Generic[B]):
         following = [time for port in self._watched for time in port.frontier]
         if self._waiting:
             following.append(self._waiting.peekitem(0)[0])
+        if self._gate is not None:
+            following.append(self._gate.limit)
         began = self._begin(())
         fired = self._store.fire(min([*following, _NEVER]) - 1)
         for time, results in fired:
@@ -142,7 +182,7 @@ class Host(Generic[B]):
         count = 0
         for time, (_, (parts, *_)) in self._waiting.items():
             count += sum(map(len, parts))
-            if count > _FEW or not self._is_complete(time):
+            if count > _FEW or not self._is_complete(time) or (self._gate is not None and not self._gate.opens(time)):
                 break
             times.append(time)
         if len(times) < 2:
@@ -160,12 +200,15 @@ class Host(Generic[B]):
         return True
 
     def _begin(self, batches: Sequence[Sequence[B]]) -> int:
+        if self._kept is not None:
+            self._kept.touch()  # what is frozen for a snapshot is copied before it changes
         if self._observer is None:
             return 0
         self._observer.applying(batches)
         return perf_counter_ns()
 
     def _end(self, since: Time, until: Time, began: int) -> None:
+        self._seen = until
         if self._observer is not None:
             self._observer.applied(since, until, perf_counter_ns() - began)
 

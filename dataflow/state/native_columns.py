@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
 from dataflow.columns.batch import Columns
-from dataflow.columns.pact import ExchangeColumns
+from dataflow.columns.pact import ExchangeBinsOfColumns
 from dataflow.columns.schema import Schema
 from dataflow.errors import ConstructionError
 from dataflow.state.durable import DurableStore
 from dataflow.state.folds.fold import Fold
 from dataflow.state.host import Host
+from dataflow.state.kept import Dealt, KeptState
 from dataflow.state.stores.batch_store import BatchFold, BatchStore
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
@@ -104,14 +106,16 @@ def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: Colum
     if not scope.domain.total:
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     builder = OperatorBuilder(scope, name)
+    table = store.table
     for stream, key in zip(streams, keys, strict=True):
-        builder.add_input(stream, ExchangeColumns((key,)))
-    builder.add_output()
-
+        by = table.bins - 1 if table.dense else table.shift
+        builder.add_input(stream, ExchangeBinsOfColumns(key, table.bins, by, table.dense))
+    builder.add_output(initial=scope.dataflow.recovers, entry=False)
     scope.dataflow.hooks.register(name, DurableStore(store))
+    kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:
-        return Host(context, store, context.inputs).step
+        return Host(context, store, context.inputs, kept=kept).step
 
-    (out,) = builder.build(make, frontier=True)
+    (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)
     return out

@@ -3,7 +3,8 @@
 S has an input for the records of each input of F, and one for migrating state. It installs pieces of bins as they
 arrive; a bin is there when all of its pieces have. It applies the records of a time, those that arrived and those that
 were put off until then, once no input can deliver that time any more: that is `dataflow.state.host`, the same for rows
-and columns, and for operators that do not migrate. S adds the state that arrives, and statistics.
+and columns, and for operators that do not migrate. S adds the state that arrives, and statistics; and where bins have
+plans, the work that these have for the background.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from dataflow.columns import Columns
-from dataflow.lowlevel import Context, InputPort, MessageCapability
+from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability
 from dataflow.state.host import Host
 from dataflow.state.pieces import Piece, unpack
 from dataflow.state.store import B, Store
@@ -20,7 +21,10 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.keys.returns import Returning
 from megaphone.load.statistics import Counted, Heaviest, Reporter
+from megaphone.plans.door import PlanStore
 from megaphone.router.routing import Shared
+
+BUDGET = 1 << 10  # pairs that S looks at in one step in the background, unless the operator is told otherwise
 
 C_contra = TypeVar("C_contra", contravariant=True)
 
@@ -36,7 +40,8 @@ class HeavyHitters(Protocol[C_contra]):
 
 
 class S(Generic[B]):
-    """The step of S, and the observer of its host. `ports`: how many inputs have records."""
+    """The step of S, and the observer of its host. `ports`: how many inputs have records. `budget`: of the background,
+    for each step in which nothing was applied."""
 
     def __init__(
         self,
@@ -45,37 +50,77 @@ class S(Generic[B]):
         ports: int,
         interval: float | Duration | None,
         make_heavy: Callable[[], HeavyHitters[B]],
+        budget: int = BUDGET,
     ) -> None:
         self._store: Store[B] = shared.store
         self._arrivals: InputPort = context.inputs[ports]
-        self._host = Host(context, self._store, context.inputs[:ports], self)
+        self._host = Host(context, self._store, context.inputs[:ports], self, shared.kept)
+        self._gate = shared.gate
+        self._outside: list[tuple[Capability, Columns]] = []  # state that arrived for times that the gate keeps out
         self._returning: Returning[Piece] = Returning(self._arrivals)  # keys that go back into their bins
         self._heavy = None if interval is None else make_heavy()
         self._reporter = Reporter(
             context, context.outputs[1], self._store.bins, interval, self._counted, self._tell_heavy
         )
+        self._plans = self._store if isinstance(self._store, PlanStore) else None
+        self._budget = budget
+        self._context = context
+        self._is_idle = True
+        self._kept = shared.kept
         self._apart = 0  # records of keys that live apart, as far as the reporter knows
         shared.state_changed = context.activate
 
     def step(self) -> None:
         """State first, then what is complete, in the order of time."""
+        if self._outside:
+            self._let_in()
         if self._arrivals.queue:
             self._install_arrivals()
         self._install_returning()
+        self._is_idle = True
         self._host.step()
+        if self._plans is not None and self._plans.next_work is not None:
+            self._work(self._plans)
         self._reporter.end()
+
+    def _work(self, plans: PlanStore[B]) -> None:
+        """Does some work for the background if nothing was applied in this step, and comes back for the rest; unless
+        nothing can come any more that it would be for."""
+        if self._is_idle:
+            bin = plans.next_work
+            if self._kept is not None and bin is not None:
+                self._kept.touch([bin])  # what is frozen for a snapshot is copied before it changes
+            plans.work(self._budget)
+        if plans.next_work is not None and not all(port.done for port in self._context.inputs):
+            self._context.activate()
 
     def _install_arrivals(self) -> None:
         """A key that goes back into its bin waits: the bin may be on its way at the same time."""
         message: MessageCapability
         batch: Columns
         for message, batch in self._arrivals:
-            for piece in unpack(batch["words"]):
-                if piece.returns:
-                    self._returning.add(message, piece)
-                else:
-                    self._store.put(piece)
-            self._host.hold_from(message)
+            if self._gate is None or self._gate.opens(message.time):
+                self._install(message, batch)
+            else:
+                self._outside.append((message.retain(), batch))
+
+    def _let_in(self) -> None:
+        """The snapshot before some state has what it needs: that state may come in."""
+        waiting, self._outside = self._outside, []
+        for capability, batch in waiting:
+            if self._gate is None or self._gate.opens(capability.time):
+                self._install(capability, batch)
+                capability.drop()
+            else:
+                self._outside.append((capability, batch))
+
+    def _install(self, message: MessageCapability | Capability, batch: Columns) -> None:
+        for piece in unpack(batch["words"]):
+            if piece.returns:
+                self._returning.add(message, piece)
+            else:
+                self._store.put(piece)
+        self._host.hold_from(message)
 
     def _install_returning(self) -> None:
         for capability, pieces in self._returning.due():
@@ -96,6 +141,7 @@ class S(Generic[B]):
 
     def applied(self, since: Time, until: Time, nanoseconds: int) -> None:
         """Records of these times have been applied."""
+        self._is_idle = False
         apart, self._apart = self._store.apart_records - self._apart, self._store.apart_records
         self._reporter.spent(nanoseconds, apart)
         least = self._store.least_pending

@@ -9,7 +9,7 @@ key is differs between columns and rows: see `keyspace`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +31,11 @@ class Pin:
 
     key: Key  # an integer in columns, any plain value in rows
     worker: int
+    operator: str = field(default="", repr=False)  # whom it is for; all operators on the stream, if it does not say
+
+    def renumbered(self, workers: int) -> Pin:
+        """The same, where there are other workers now."""
+        return replace(self, worker=self.worker % workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Unpin:
     """As of the time at which this is sent, `key` lives in its bin."""
 
     key: Key
+    operator: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +52,11 @@ class Pins:
 
     keys: Keys
     workers: Sequence[int] | NDArray[np.integer]
+    operator: str = field(default="", repr=False)
+
+    def renumbered(self, workers: int) -> Pins:
+        """The same, where there are other workers now."""
+        return replace(self, workers=np.where(self.places == HOME, HOME, self.places % workers))
 
     @property
     def places(self) -> Numbers:
@@ -77,7 +88,7 @@ def check_pins(update: Pin | Unpin | Pins, peers: int) -> Pins:
     outside = next((worker for worker in workers.tolist() if not HOME <= worker < peers), None)
     if outside is not None:
         raise ControlError(f"there is no worker {outside}: there are {peers}, from 0 to {peers - 1}")
-    return Pins(keys, workers.astype(np.int64))
+    return Pins(keys, workers.astype(np.int64), update.operator)
 
 
 def _numbers(workers: Sequence[object] | NDArray[np.generic]) -> NDArray[np.generic]:

@@ -24,10 +24,10 @@ class Returning(Generic[T]):
         self._arrivals = arrivals
         self._waiting: SortedDict[Time, tuple[Capability, list[T]]] = SortedDict()
 
-    def add(self, message: MessageCapability, piece: T) -> None:
+    def add(self, message: MessageCapability | Capability, piece: T) -> None:
         """Keeps a piece that came with a message."""
         if message.time not in self._waiting:
-            self._waiting[message.time] = (message.retain(), [])
+            self._waiting[message.time] = (message.delayed(message.time), [])
         self._waiting[message.time][1].append(piece)
 
     def due(self) -> Iterator[tuple[Capability, list[T]]]:

@@ -2,4 +2,5 @@
 
 - `routing`: the protocol of F, as far as rows and columns agree.
 - `rows`: F for rows. `columns`: F for columns.
+- `kept_placement`: where bins are, as a share of a snapshot.
 """

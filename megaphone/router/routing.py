@@ -3,6 +3,7 @@
 F has two inputs, data and control, and two outputs to S, data and state. It keeps data back while the configuration
 at its time is not certain. For each time at which bins move it holds a capability, from when it hears of that until
 it has sent its own share of those bins; it sends them when the output frontier of S shows nothing before that time.
+Where bins have plans, F tells its S in the same way that they get another.
 """
 
 from __future__ import annotations
@@ -10,28 +11,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic
 
 import numpy as np
 from sortedcontainers import SortedDict
 
+from dataflow.build.cuts import Gate
+from dataflow.build.hooks import HookRegistry
 from dataflow.columns import Columns
 from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
+from dataflow.state.kept import KeptState
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
+from megaphone.control.replans import KnownPlans, Replan
 from megaphone.control.updates import Update, check_update
 from megaphone.keys.keyspace import KeySpace
 from megaphone.keys.pins import KeyMoves, Pins
+from megaphone.plans.door import replan_pieces
 
 PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
-
 
 
 class ControlPact(Broadcast):
@@ -40,18 +45,34 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, bins: int, peers: int, keys: KeySpace[Any]) -> None:
+    def __init__(
+        self, operator: str, bins: int, peers: int, keys: KeySpace[Any], plans: KnownPlans, hooks: HookRegistry
+    ) -> None:
+        self._operator = operator
+        self._hooks = hooks
         self._bins = bins
         self._peers = peers
         self._keys = keys
+        self._plans = plans
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        return super().split([self.checked(update) for update in batch], peers)
+        checked = [self.checked(update) for update in batch]
+        self._plans.sent([update for update in checked if isinstance(update, Replan) and self.concerns(update)])
+        return super().split(checked, peers)
 
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
+        if isinstance(update, Update) and not self.concerns(update):
+            self._hooks.named(update.operator)  # an operator that nobody knows is a mistake
+            return update
         checked = check_update(update, self._bins, self._peers)
-        return Pins(self._keys.check(checked.keys), checked.workers) if isinstance(checked, Pins) else checked
+        if isinstance(checked, Replan):
+            return self._plans.checked(checked)
+        return replace(checked, keys=self._keys.check(checked.keys)) if isinstance(checked, Pins) else checked
+
+    def concerns(self, update: Update) -> bool:
+        """Whether an update is for this operator."""
+        return update.operator in ("", self._operator)
 
 
 class Parts(Collection[Record]):
@@ -95,10 +116,22 @@ class Shared(Generic[B]):
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
     store: Store[B]  # what S holds, and F takes from
+    plans: KnownPlans  # what was said of the plans of bins
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
     activate_router: Callable[[], None] = field(default=lambda: None)  # activates F: the output frontier of S has moved
+    kept: KeptState[B] | None = None  # the share of the bins in snapshots
+
+    @property
+    def gate(self) -> Gate | None:
+        """How far F and S may go before a snapshot; None without recovery."""
+        return None if self.kept is None else self.kept.gate
+
+    def touch(self, bins: Sequence[int]) -> None:
+        """These bins are about to change or to leave: what a snapshot wants of them is copied first."""
+        if self.kept is not None:
+            self.kept.touch(bins)
 
 
 def _message(packed: Sequence[Sequence[Words]]) -> Parts:
@@ -120,10 +153,12 @@ class Router(ABC, Generic[B]):
         self._shared = shared
         self._data: Sequence[InputPort] = context.inputs[:ports]
         self._control: InputPort = context.inputs[ports]
+        assert isinstance(self._control.pact, ControlPact)
+        self._pact: ControlPact = self._control.pact
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations: Configurations[Any] = Configurations(initial, keys)
+        self._configurations: Configurations[Any] = Configurations(initial, keys, shared.plans)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         # Kept back, by time: (capability, input, batch)
@@ -131,6 +166,7 @@ class Router(ABC, Generic[B]):
 
     def step(self) -> None:
         """Control and state come before data."""
+        self._shared.plans.trusts = False  # what an earlier life had accepted has been sent again
         if self._has_nothing_to_do():
             return
         self._accept_updates()
@@ -146,8 +182,9 @@ class Router(ABC, Generic[B]):
         return not any(port.queue for port in self._data)
 
     def _accept_updates(self) -> None:
-        for message, updates in self._control:
-            if self._configurations.accept(message.time, updates):
+        for message, everything in self._control:
+            updates = [update for update in everything if self._pact.concerns(update)]
+            if updates and self._configurations.accept(message.time, updates):
                 self._held[message.time] = message.retain(self._state.number)
 
     def _install_final_configurations(self) -> None:
@@ -155,7 +192,10 @@ class Router(ABC, Generic[B]):
 
     def _start_due_migrations(self) -> None:
         """Sends every bin that leaves this worker, at the time of its migration, over several steps if that is much."""
+        gate = self._shared.gate
         while self._due and self._shared.nothing_before(self._due[0].time):
+            if gate is not None and not gate.opens(self._due[0].time):
+                return
             if self._sending is None:
                 self._sending = self.departures(self._due[0])
             capability = self._held[self._due[0].time]
@@ -197,18 +237,24 @@ class Router(ABC, Generic[B]):
 
     def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
         """Pieces of what leaves, and to which worker."""
+        for bins, replan in migration.replans:  # to this worker's own S: it has those bins from then on
+            mine = bins[migration.table[bins] == self._context.worker]
+            for piece in replan_pieces(migration.time, mine, replan):
+                yield self._context.worker, piece
         if migration.keys is not None:
             yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
         mine = migration.origins == self._context.worker
         bins, destinations = migration.bins[mine], migration.destinations[mine]
         here = self._shared.store.has(bins)  # of 2^20 bins most may be empty
         for bin, destination in zip(bins[here].tolist(), destinations[here].tolist(), strict=True):
+            self._shared.touch([bin])
             for piece in self._shared.store.take_bin(bin, PIECE):
                 yield destination, piece
 
     def _departing_keys(self, moves: KeyMoves) -> Iterator[tuple[int, Piece]]:
         for i in np.flatnonzero(moves.origins == self._context.worker).tolist():
             were, will = bool(moves.were_apart[i]), bool(moves.apart[i])
+            self._shared.touch(self._configurations.keys.bins_of(moves.keys[i : i + 1]).tolist())
             for piece in self._shared.store.take_key(moves.keys[i], were, will, PIECE):
                 yield int(moves.destinations[i]), piece
 
@@ -246,10 +292,13 @@ class Router(ABC, Generic[B]):
     def _retire_configurations(self) -> None:
         """No record before a configuration's time can come any more: what it replaced is not needed."""
         first = self._uncertain.peekitem(0)[0] if self._uncertain else None
+        gate = self._shared.gate
 
         def is_past(time: Time) -> bool:
             if first is not None and first < time:
                 return False
+            if gate is not None and not time < gate.limit:
+                return False  # a snapshot may still ask for what was so before
             return not any(port.frontier.less_than(time) for port in self._data)
 
         if self._configurations.size > 1:

@@ -23,9 +23,9 @@ from dataflow.comm.messages import AnyMessage
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.transport import InProcess, Linked, Transport
-from dataflow.launch.child import direction_key
 from dataflow.launch.hosts import Tls
 from dataflow.launch.mesh import connect_all
+from dataflow.launch.neighbours import direction_key
 
 HANG = 30.0  # seconds: a fail-safe, not an expectation
 SECRET = b"a secret for tests only"

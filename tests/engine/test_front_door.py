@@ -6,12 +6,12 @@ import dataflow
 import dataflow.lowlevel
 
 USERS = """
-    Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Scope Stream
-    TimeError Timestamp Worker execute execute_async read_events
+    Antichain Capability CapabilityError DataflowError EventWriter InputClosed InputHandle Probe Product Recovery Scope
+    Stream TimeError Timestamp Worker execute execute_async read_events
 """
 
 AUTHORS = """
-    Antichain Batch Broadcast Capability ChangeBatch Context Domain Exchange Graph InputPort MessageCapability
+    Antichain Batch Broadcast Capability ChangeBatch Context Domain Exchange Graph InputPort Keeps MessageCapability
     MutableAntichain Notificator OperatorBuilder OutputPort Pact Pipeline Source Summary Target ToWorker TotalAntichain
     Tracker binary could_result_in less_equal less_than make_tracker path_summaries stable_hash unary unary_notify
 """
@@ -30,7 +30,10 @@ def test_the_door_for_operator_authors() -> None:
 def test_a_worker_shows_programs_what_they_need() -> None:
     """The machinery is the pump's."""
     shown = [name for name in dir(dataflow.Worker) if not name.startswith("_")]
-    assert shown == ["dataflow", "drop_dataflow", "explain", "index", "peers", "room", "step"]
+    assert shown == [
+        "dataflow", "drop_dataflow", "explain", "index", "peers", "resume_at", "room", "save", "saved", "saved_by_all",
+        "step",
+    ]  # fmt: skip
 
 
 def test_every_name_says_what_it_is() -> None:

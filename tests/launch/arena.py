@@ -108,7 +108,7 @@ class Arena:
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self._mark = uuid.uuid4().hex
-        self._shared = _listing("/dev/shm")
+        self._shared = _segments()
         self._count = 0
         self.environment = {
             **os.environ,
@@ -176,7 +176,7 @@ class Arena:
         """Fails unless all processes are gone, soon, and nothing else is left."""
         wait_until(lambda: not self.processes(), lambda: f"the end of {self.processes()}")
         assert _listing(self.temporary) == set(), "temporary files are left"
-        assert _listing("/dev/shm") <= self._shared, "shared memory is left"
+        assert _segments() <= self._shared, "shared memory is left"
 
     def clear(self) -> None:
         """Ends whatever a test that failed has left."""
@@ -210,6 +210,13 @@ def _printing_to(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/fd/1")
     except OSError:
         return ""
+
+
+def _segments() -> set[str]:
+    """Named segments of shared memory. (Folders, and what databases have there, are those of other tests, which may run
+    at the same time.)"""
+    names = (name for name in _listing("/dev/shm") if not name.startswith("PostgreSQL."))
+    return {name for name in names if os.path.isfile(f"/dev/shm/{name}")}
 
 
 def _listing(folder: str | Path) -> set[str]:

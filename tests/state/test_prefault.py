@@ -47,7 +47,7 @@ def test_touched_pages_are_there() -> None:
     before = resident()
     segments.prefault(8 * MIB)
     assert resident() - before >= 7 * MIB
-    assert not segments.words[: MIB].any()
+    assert not segments.words[:MIB].any()
 
 
 def test_it_stays_within_the_array() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, assert_type
+from typing import Any, Never, assert_type
 
 import numpy as np
 
 import dataflow
 import megaphone
-from dataflow import InputHandle, Stream
+from dataflow import InputHandle, Stream, sinks
+from dataflow import sources as sources_with_positions
 from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
 from dataflow.operators.replay import Event
@@ -52,6 +53,24 @@ def sources(scope: dataflow.Scope) -> None:
     assert_type(scope.source(range(3), every="250ms"), Stream[int])
     assert_type(scope.source({"key": np.arange(3)}, batch=2), Stream[Columns])
     assert_type(scope.source(Columns({"key": np.arange(3)})), Stream[Columns])
+
+
+def connectors(scope: dataflow.Scope) -> None:
+    lines = scope.source(sources_with_positions.lines("logs", follow=True), ahead=4)
+    assert_type(lines, Stream[str])
+    assert_type(scope.source(sources_with_positions.parquet("events")), Stream[Columns])
+    assert_type(scope.source(sources_with_positions.generator(lambda start: range(start, 10))), Stream[int])
+    assert_type(lines.sink(sinks.sqlite("out.db", "lines", columns=["line"])), Stream[Never])
+    lines.sink(sinks.callback(lambda time, batch: print(batch)))
+    assert_type(scope.source(Squares()), Stream[int])
+
+
+class Squares(sources_with_positions.Partitions[int]):
+    async def partitions(self) -> list[str]:
+        return ["all"]
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[tuple[object, Any, list[int]]]:
+        yield 1, None, [1]
 
 
 def by_record(words: Stream[str]) -> None:
@@ -206,6 +225,25 @@ def migratable_rows(control: Stream[megaphone.Move], words: Stream[str], ages: S
     megaphone.Group([counts, met])
     megaphone.unary(control, words, key=len, fold=lengths, pending={"x": "i8"})  # type: ignore[call-overload]
     megaphone.unary(control, ages, key=len, fold=lengths)  # type: ignore[arg-type]
+
+
+def windowed(control: Stream[megaphone.Replan], words: Stream[Pair], ages: Stream[Pair], any: Stream[Any]) -> None:
+    query = megaphone.plans.Query(streams=("w", "a"), on=0, window=60, where={("w", "a"): lambda w, a: w[1] < a[1]})
+    joined = megaphone.window_join(control, {"w": words, "a": ages}, query, plan="w a", bins=16)
+    assert_type(joined, Migratable[tuple[Pair, ...]])
+    assert_type(joined.map(len), Stream[int])
+    assert_type(megaphone.window_join(control, {"w": words, "a": any}, query, plan="w a"), Migratable[tuple[Any, ...]])
+    megaphone.window_join(control, {"w": words, "a": ages}, query)  # type: ignore[call-arg]
+    megaphone.plans.Query(streams=("w", "a"), on=0, window="60")  # type: ignore[arg-type]
+
+
+def replans(control: InputHandle[Any], joined: Migratable[tuple[Pair, ...]]) -> None:
+    control.send([megaphone.Replan("a (b c)", method="hybmig"), megaphone.Replan(None, bins=[1, 2])], at=5)
+    controller = megaphone.Controller(control, joined)
+    controller.replan("a (b c)", megaphone.batched(16), to=[0] * 256)
+    controller.replan(megaphone.Replan("a (b c)", "moving-state"))
+    assert_type(controller.plans, list[str])
+    megaphone.Replan("a (b c)", order="any")  # type: ignore[arg-type]
 
 
 def migratable_columns(control: Stream[megaphone.Move], stream: Stream[Columns]) -> None:

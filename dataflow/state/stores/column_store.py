@@ -19,7 +19,7 @@ from dataflow.state.memory.segments import Head, Part
 from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.tables.one_key import KeyPart
-from dataflow.state.tables.table import Table
+from dataflow.state.tables.table import DenseTable, Table
 from dataflow.state.values import Record, State
 from dataflow.time.order import Time
 
@@ -86,8 +86,10 @@ class ColumnStore(Store[Columns]):
         return found
 
     def describe(self) -> dict[str, str]:
+        keys = f"dense({self.table.domain})" if isinstance(self.table, DenseTable) else "hashed"
         fields = {f"field {name}": str(self.table.dtype[name]) for name in self.table.fields}
-        return {"store": type(self).__name__, "shards": str(self.bins), "parts": str(len(self.parts)), **fields}
+        about = {"store": type(self).__name__, "shards": str(self.bins), "parts": str(len(self.parts)), "keys": keys}
+        return about | fields
 
     @property
     def key_count(self) -> int:

@@ -6,6 +6,7 @@ as an identity does: then a left record that has met its partner is forgotten, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -100,6 +101,11 @@ class JoinStore(ColumnStore):
     def parts(self) -> list[Part]:
         """The heads of chains by key, and the rows of each side."""
         return [self.table, *self._pools]
+
+    def describe(self) -> dict[str, str]:
+        unique = "neither" if self._unique is None else _HEADS[self._unique]
+        columns = {f"columns {side}": json.dumps(pool.columns) for side, pool in zip(_HEADS, self._pools, strict=True)}
+        return super().describe() | columns | {"unique": unique}
 
     def key_parts(self, key: Words, keep: bool) -> Iterator[KeyPart]:
         chains = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dataflow.state.folds.fold import Upgrade
 from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
@@ -19,7 +20,11 @@ class WithPending(ColumnStore):
     """A table, and post-dated records of its keys unless nothing post-dates any."""
 
     pending: Pending | None
+    upgrade: Upgrade | None = None  # of state that was saved with other fields
     last_time = LAST
+
+    def upgradable(self) -> WithPending | None:
+        return None if self.upgrade is None else self
 
     @property
     def parts(self) -> list[Part]:
@@ -31,6 +36,10 @@ class WithPending(ColumnStore):
 
     def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         return [] if self.pending is None else [*self.pending.list_bin(bin)]
+
+    def describe(self) -> dict[str, str]:
+        kinds = {} if self.pending is None else self.pending.kinds
+        return super().describe() | {f"pending {name}": str(kind) for name, kind in kinds.items()}
 
     def keys_here(self) -> Words:
         keys = super().keys_here()

@@ -1,0 +1,176 @@
+"""How the workers of one host reach each other: pairs of sockets, and memory that they share.
+
+The process that forks workers makes both, for each life anew. A worker inherits what was made before it was forked;
+the rest is handed over through its post, a connection that it keeps with that process.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+import trio
+
+from dataflow.comm.arena import Arena
+from dataflow.comm.handshake import Keys
+from dataflow.comm.link import Link, SharedArenas
+from dataflow.comm.pipes import SocketPipe
+from dataflow.errors import TooManyWorkers
+
+_PARCEL = struct.Struct("<IIQ")  # for which life, whom a socket leads to, and the size of each arena, if it is memory
+_MEMORY = (1 << 32) - 1  # nobody's number: what is handed over is the memory of all
+_BUFFER = 1 << 20  # of the kernel's, for each direction of a connection between two workers
+_MOMENT = 0.005  # seconds
+
+Connect = Callable[[], Awaitable[dict[int, Link]]]
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """What a worker shares, in one life, with the others of its host: nobody else can have it."""
+
+    index: int  # this worker's
+    workers: range
+    sockets: dict[int, socket.socket]  # to those that were connected earlier
+    post: socket.socket  # through which those to later ones arrive
+    key: bytes
+    arenas: dict[int, Arena]  # everybody's, its own as well; empty: they will arrive
+    life: int = 1
+
+    async def links(self) -> dict[int, Link]:
+        """The links to them, when all have started. Nothing needs proof."""
+        await trio.lowlevel.checkpoint()
+        self.post.setblocking(False)
+        while not self.arenas or len(self.sockets) < len(self.workers) - 1:
+            await trio.lowlevel.wait_readable(self.post)
+            self._take()
+        return {peer: self._link(peer) for peer in self.sockets}
+
+    def again(self, life: int) -> Neighbours:
+        """Closes all connections. What the worker will share with others in another life: nothing yet."""
+        self.close()
+        return Neighbours(self.index, self.workers, {}, self.post, self.key, {}, life)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        for sock in self.sockets.values():
+            sock.close()
+
+    def _take(self) -> None:
+        said, descriptors, _, _ = socket.recv_fds(self.post, _PARCEL.size, 1)
+        if not said:
+            raise ConnectionError("the process that starts workers has ended")
+        life, peer, size = _PARCEL.unpack(said)
+        if not descriptors:  # the system drops those that may not be opened
+            raise TooManyWorkers("this worker may not open as many files as there are workers: raise ulimit -n")
+        (descriptor,) = descriptors
+        if life != self.life:  # of a life that was over before it began here
+            os.close(descriptor)
+        elif peer == _MEMORY:
+            self.arenas = map_arenas(descriptor, self.workers, size)
+            os.close(descriptor)
+        else:
+            self.sockets[peer] = socket.socket(fileno=descriptor)
+
+    def _link(self, peer: int) -> Link:
+        keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
+        shared = SharedArenas(self.arenas[self.index], self.arenas[peer])
+        return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
+
+
+def direction_key(key: bytes, sender: int, receiver: int) -> bytes:
+    """The key for frames from one worker to another of the same host."""
+    return key + struct.pack("<II", sender, receiver)
+
+
+# In the process that forks workers
+
+
+@dataclass(slots=True)
+class Introduction:
+    """Connects workers for a life, one after the other, each with those before it."""
+
+    life: int
+    _posts: dict[int, socket.socket] = field(default_factory=dict)  # to those that have been connected
+
+    def pairs(self) -> dict[int, tuple[socket.socket, socket.socket]]:
+        """Connected sockets for one more worker: by each of those before it, the new one's end and theirs."""
+        return {peer: connected() for peer in self._posts}
+
+    def settle(self, index: int, post: socket.socket, theirs: dict[int, socket.socket]) -> None:
+        """The worker has its ends; the others are sent theirs."""
+        for peer, sock in theirs.items():
+            hand_over(self._posts[peer], self.life, index, sock)
+        self._posts[index] = post
+
+    def admit(self, index: int, post: socket.socket, memory: int, size: int) -> None:
+        """Connects a worker that runs already: it is sent everything. `memory`: the descriptor of all arenas."""
+        _send(post, _PARCEL.pack(self.life, _MEMORY, size), memory)
+        pairs = self.pairs()
+        try:
+            for peer, (mine, _) in pairs.items():
+                hand_over(post, self.life, peer, mine)
+            self.settle(index, post, {peer: theirs for peer, (_, theirs) in pairs.items()})
+        finally:
+            for pair in pairs.values():
+                for sock in pair:
+                    sock.close()
+
+
+def hand_over(post: socket.socket, life: int, peer: int, sock: socket.socket) -> None:
+    """Sends a worker its end of the connection to `peer`."""
+    _send(post, _PARCEL.pack(life, peer, 0), sock.fileno())
+
+
+def _send(post: socket.socket, parcel: bytes, descriptor: int) -> None:
+    while True:
+        try:
+            socket.send_fds(post, [parcel], [descriptor])
+        except (BrokenPipeError, ConnectionResetError):
+            return  # it has ended, which the supervisor is told
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            time.sleep(_MOMENT)  # others have not taken theirs yet, and only so many may be on their way
+        else:
+            return
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets for two workers."""
+    pair = socket.socketpair()
+    for sock in pair:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+    return pair
+
+
+def make_memory(workers: range, size: int) -> int:
+    """The descriptor of a file in memory, without a name, for the arenas of workers that are not forked after it."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("dataflow")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, max(len(workers) * size, mmap.PAGESIZE))
+    return descriptor
+
+
+def map_arenas(descriptor: int, workers: Iterable[int], size: int) -> dict[int, Arena]:
+    """The arenas of workers in such a file. All lie in one mapping, which is gone when nobody refers to any of it.
+
+    Where there is no room for it they lend nothing, and nothing can be borrowed from them.
+    """
+    try:
+        whole = memoryview(mmap.mmap(descriptor, 0))
+    except OSError:
+        return {index: Arena(0) for index in workers}
+    return {index: Arena(size, whole[at * size : (at + 1) * size]) for at, index in enumerate(workers)}

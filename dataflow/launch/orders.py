@@ -1,0 +1,47 @@
+"""What a supervisor says to its workers, where they have several lives: begin, and go back. Pure.
+
+Without recovery it says nothing. The end of the stream means that the worker is to stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dataflow.comm import codec
+from dataflow.launch.framing import frame
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Begin a life."""
+
+    life: int
+    resume: bytes  # see dataflow.recovery.resume
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The life is over; get ready for that one."""
+
+    life: int
+
+
+Order: TypeAlias = Go | Back
+
+
+def encode_order(order: Order) -> bytes:
+    """As it is sent."""
+    if isinstance(order, Go):
+        return frame(codec.encode(["go", order.life, order.resume]))
+    return frame(codec.encode(["back", order.life]))
+
+
+def decode_order(message: bytes) -> Order:
+    """What was said.
+
+    >>> decode_order(encode_order(Back(2))[8:])
+    Back(life=2)
+    """
+    kind, life, *rest = codec.decode(message)
+    return Go(life, *rest) if kind == "go" else Back(life)

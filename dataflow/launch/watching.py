@@ -1,0 +1,123 @@
+"""Watching processes: what they report and print, how they end, whether they are stopped. Events come out."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+
+import trio
+
+from dataflow.errors import WorkerFailed
+from dataflow.launch.framing import cut_message
+from dataflow.launch.output import Output
+from dataflow.launch.process import Process
+from dataflow.launch.report import decode_report
+from dataflow.launch.starting import Crew, Zygote
+from dataflow.launch.verdict import Event, Exited, Failed, Orphaned, Silent
+
+Teller = Callable[[Event], None]
+
+_CHUNK = 1 << 16
+
+
+async def watch_process(process: Process, tell: Teller) -> None:
+    """Hears what a worker reports, and how its process ends.
+
+    Not by the end of the connection: a child that the worker has started may have a copy of it, and live on.
+    """
+    process.control.setblocking(False)
+    received = bytearray()
+
+    def hear(chunk: bytes) -> None:
+        received.extend(chunk)
+        while (message := cut_message(received)) is not None:
+            tell(_understand(process.index, message))
+
+    async def listen() -> None:
+        while chunk := await _receive(process.control):
+            hear(chunk)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await process.ended.wait()
+        nursery.cancel_scope.cancel()
+    while chunk := _receive_now(process.control):  # what it said last
+        hear(chunk)
+    assert process.status is not None
+    tell(Exited(process.index, process.status))
+
+
+async def watch_zygote(crew: Crew, zygote: Zygote, tell: Teller) -> None:
+    """Hears who has started and who has ended, and whether anything failed before workers could report it."""
+    while True:
+        await trio.lowlevel.wait_readable(zygote.control)
+        failure = zygote.hear(crew.processes)
+        if failure is not None:
+            tell(Failed(None, failure, unbuilt=True))
+        if zygote.lost:
+            await trio.lowlevel.checkpoint()  # what workers said last comes first
+            tell(Orphaned(zygote.obituary()))
+            return
+
+
+async def _receive(sock: socket.socket) -> bytes:
+    while True:
+        await trio.lowlevel.wait_readable(sock)
+        try:
+            return sock.recv(_CHUNK)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return b""
+
+
+def _receive_now(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(_CHUNK)
+    except OSError:
+        return b""
+
+
+def _understand(worker: int, data: bytes) -> Event:
+    try:
+        return decode_report(worker, data)
+    except ValueError as error:  # a result of a class that only the worker has imported
+        return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
+
+
+async def print_output(output: Output) -> None:
+    """Prints what a process prints, in whole lines, as fast as somebody reads them."""
+    os.set_blocking(output.fd, False)
+    while True:
+        await output.printer.room()
+        await trio.lowlevel.wait_readable(output.fd)
+        if not output.print_some():
+            return
+
+
+async def watch_for_silence(crew: Crew, zygote: Zygote, patience: float, tell: Teller) -> None:
+    """Tells of processes that are stopped for longer than `patience`. Being busy is not being stopped."""
+    tick = min(1.0, patience / 4)
+    # None is the process that workers are forked from.
+    stopped_for: dict[int | None, float] = dict.fromkeys([None, *crew.workers], 0.0)
+    last = time.monotonic()
+    while True:
+        await trio.sleep(tick)
+        now = time.monotonic()
+        awake = now - last < 2 * tick + 1  # otherwise we were stopped ourselves (Ctrl-Z), and so were they
+        last = now
+        stopped: set[int | None] = {process.index for process in crew.processes if process.stopped()}
+        if zygote.stopped():
+            stopped.add(None)
+        for index in stopped_for:
+            stopped_for[index] = stopped_for[index] + tick if index in stopped and awake else 0.0
+            if stopped_for[index] > patience:
+                tell(_silent(index, f"is stopped and has not answered for {patience:g} seconds"))
+
+
+def _silent(worker: int | None, why: str) -> Event:
+    if worker is None:
+        return Orphaned(WorkerFailed(f"the process that starts workers {why}"))
+    return Silent(worker, why)

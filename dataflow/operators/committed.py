@@ -1,0 +1,257 @@
+"""The operator behind a sink object: keeps batches until their times are complete, writes them in the order of times,
+and takes part in snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Never, TypeVar
+
+import trio
+from sortedcontainers import SortedDict
+
+from dataflow.build.builder import Context, OperatorBuilder, unary_notify
+from dataflow.build.capability import Capability, MessageCapability
+from dataflow.build.cuts import FOREVER, Keeps, Participant, Share
+from dataflow.build.notificator import Notificator
+from dataflow.channels.pact import Batch
+from dataflow.channels.ports import InputPort, OutputPort
+from dataflow.comm.flow import weigh
+from dataflow.errors import ConstructionError
+from dataflow.operators.sinks import Away, Place, Sink, Writer, join_batches
+from dataflow.run.signal import Signal
+from dataflow.time.order import Time
+from dataflow.time.timestamp import Checked, Integers
+
+if TYPE_CHECKING:
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
+
+R = TypeVar("R")
+
+
+def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
+    """Has a sink write the records of a stream. The stream that is returned carries none; its frontier says what has
+    been written (without recovery and without a pause between commits: what has been committed)."""
+    scope = stream.scope
+    domain = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
+    if scope.parent is not None or not isinstance(domain, Integers):
+        raise ConstructionError(f"{name}, a sink that commits, must be in the root of a dataflow of integer times")
+    route = sink.route()
+    if route is not None and scope.peers > 1:
+        stream = _in_order(stream, f"{name}: in order")
+    builder = OperatorBuilder(scope, name)
+    builder.add_input(stream, route)
+    builder.add_output(initial=True, entry=False)
+    (out,) = builder.build(
+        lambda context: _Committing(scope, context, sink, name).step, frontier=True, keeps=Keeps.SHARE
+    )
+    return out
+
+
+def _in_order(stream: Stream[object], name: str) -> Stream[object]:
+    """All of a time in one batch, so that what one worker gave for one key arrives in the order in which it was given:
+    on the way, one batch may overtake another."""
+    waiting: dict[Time, list[Batch]] = {}
+
+    def on_batch(message: MessageCapability, batch: Batch, _: OutputPort, notificator: Notificator) -> None:
+        if message.time not in waiting:
+            notificator.notify_at(message.retain())
+        waiting.setdefault(message.time, []).append(batch)
+
+    def on_notify(capability: Capability, output: OutputPort, _: Notificator) -> None:
+        for batch in join_batches(waiting.pop(capability.time)):
+            output.give(capability, batch)
+
+    return unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING)
+
+
+class _Committing(Participant):
+    """A queue by time between the operator, which must not wait, and a task, which may. What is in it is weighed, and
+    slows the sources down.
+
+    `_hold`, a capability, is at the least time that is not done with.
+    """
+
+    def __init__(self, scope: Scope, context: Context, sink: Sink, name: str) -> None:
+        self.name = name
+        self._sink = sink
+        self._context = context
+        self._dataflow = scope.dataflow
+        keeper = scope.dataflow.keeper
+        self._place = Place(name, scope.worker, 0 if keeper is None else keeper.vault.incarnation, _away(scope))
+        self._input: InputPort = context.inputs[0]
+        self._hold: Capability = context.capability()
+        self._waiting: SortedDict[Time, list[tuple[Batch, int]]] = SortedDict()
+        self._opened: Writer | None = None
+        self._turn = trio.Lock()  # a writer does one thing at a time
+        self._signal = Signal()
+        self._resumed = trio.Event()
+        self._restored: list[object] = []  # tokens of the snapshot from which the run goes on
+        self._next: Time = 0  # after all that was written
+        self._uncommitted: Time | None = None  # the first written time that was not committed; without recovery only
+        self._commit_at = 0.0  # without recovery: when the next commit is due
+        self._alarm = False  # whether somebody will wake us to commit
+        self._gate = scope.dataflow.enrol(self, context.activate)
+        if self._gate is None:
+            self._resumed.set()
+        context.spawn(self._run)
+
+    # As an operator
+
+    def step(self) -> None:
+        """Queues what has arrived by time. The task does the rest."""
+        for message, batch in self._input:
+            size = weigh(batch)
+            self._waiting.setdefault(message.time, []).append((batch, size))
+            self._context.keep(size)
+        self._signal.set()
+
+    # As a participant of snapshots
+
+    def restore(self, shares: Mapping[int, object]) -> None:
+        """A share is the token of what had been prepared."""
+        self._restored = [token for token in shares.values() if token is not None]
+
+    def resume(self) -> None:
+        self._resumed.set()
+
+    async def commit(self, time: Time, plain: object, token: object) -> None:
+        if token is not None:
+            async with self._turn:
+                await self._writer.commit(token)
+
+    # The task
+
+    async def _run(self) -> None:
+        self._context.enter_write()
+        await self._dataflow.started.wait()
+        if not self._dataflow.built:
+            return
+        try:
+            await self._resumed.wait()
+            if self._gate is not None and self._place.worker == 0:
+                async with self._turn:
+                    await self._writer.recover(self._restored)
+            while True:
+                await self._signal.wait()
+                while not self._context.dropped and (await self._write_next() or await self._give_share()):
+                    pass
+                if not self._context.dropped:
+                    await self._commit_alone()
+                    self._advance()
+        finally:
+            if self._opened is not None:
+                self._opened.close()
+
+    @property
+    def _writer(self) -> Writer:
+        if self._opened is None:
+            self._opened = self._sink.open(self._place)
+        return self._opened
+
+    async def _write_next(self) -> bool:
+        """Writes the least time, if it is complete and the gate lets it pass."""
+        if not self._waiting:
+            return False
+        time = self._waiting.peekitem(0)[0]
+        if self._input.could_see(time) or not (self._gate is None or self._gate.opens(time)):
+            return False
+        batches = self._waiting.pop(time)
+        try:
+            async with self._turn:
+                for batch, size in batches:
+                    await self._writer.write(time, batch)
+                    self._context.keep(-size)
+        except Exception as error:
+            error.add_note(f"writing a batch at {time!r}")
+            raise
+        self._next = time + 1
+        if self._uncommitted is None:
+            self._uncommitted = time
+            self._commit_at = self._context.clock.now() + self._sink.every
+        self._advance()
+        return True
+
+    def _advance(self) -> None:
+        """Moves the capability to the least time that is not done with, or drops it."""
+        if not self._hold.live:
+            return
+        open_times = self._open_times()
+        if self._gate is None and self._uncommitted is not None:
+            if self._sink.every == 0.0:
+                open_times.append(self._uncommitted)
+            elif not open_times:
+                return  # the last commit is still to come
+        if not open_times:
+            self._hold.drop()
+        elif min(open_times) > self._hold.time:
+            self._hold.downgrade(min(open_times))
+
+    async def _give_share(self) -> bool:
+        """Prepares what is before the cut, if all of it is here. Nothing later is written meanwhile: the gate is still
+        closed."""
+        gate = self._gate
+        if gate is None or gate.cut is None or not self._complete_before(gate.cut):
+            return False
+        share = Share(seen=self._next - 1 if self._next else None)
+        try:
+            async with self._turn:
+                token = await self._writer.prepare(self._next if gate.cut == FOREVER else gate.cut)
+            share.plain = token
+            share.prepare = _prepared(token)
+        except OSError as error:  # told with the snapshot, which is given up
+            share.prepare = _failed(error)
+        gate.give(share)
+        return True
+
+    def _complete_before(self, cut: Time) -> bool:
+        return all(time >= cut for time in self._open_times())
+
+    def _open_times(self) -> list[Time]:
+        """Of the times that may still come, and of those that wait, the least."""
+        return [*self._input.frontier, *([self._waiting.peekitem(0)[0]] if self._waiting else [])]
+
+    # Without recovery
+
+    async def _commit_alone(self) -> None:
+        """Commits what was written, if the last commit was long enough ago, or nothing will come any more."""
+        if self._gate is not None or self._uncommitted is None:
+            return
+        now = self._context.clock.now()
+        if now < self._commit_at and not (self._input.done and not self._waiting):
+            if not self._alarm:
+                self._alarm = True
+                self._context.activate_after(self._commit_at - now)
+            return
+        async with self._turn:
+            token = await self._writer.prepare(self._next)
+            if token is not None:
+                await self._writer.commit(token)
+        self._uncommitted = None
+        self._alarm = False
+
+
+def _prepared(token: object) -> Callable[[], Awaitable[object]]:
+    async def prepare() -> object:
+        return token
+
+    return prepare
+
+
+def _failed(error: OSError) -> Callable[[], Awaitable[object]]:
+    async def prepare() -> object:
+        raise error
+
+    return prepare
+
+
+def _away(scope: Scope) -> Away:
+    """How writers do what blocks: in a thread, except where a simulation chooses every turn."""
+    simulated = scope.dataflow.pump.grant is not None
+
+    async def away(function: Callable[[], R]) -> R:
+        if simulated:
+            return function()
+        return await trio.to_thread.run_sync(function)
+
+    return away

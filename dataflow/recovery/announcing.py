@@ -1,0 +1,91 @@
+"""Who says when a snapshot is taken: worker 0, once per interval, one at a time."""
+
+from __future__ import annotations
+
+import sys
+
+from dataflow.build.cuts import FOREVER
+from dataflow.errors import DataflowError
+from dataflow.operators.following import Follower
+from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome
+from dataflow.run.clock import Clock
+from dataflow.run.signal import Signal
+from dataflow.time.order import Time
+
+
+class SnapshotsFail(DataflowError):
+    """No snapshot could be taken for too long."""
+
+
+class Announcer:
+    """Announces cuts at the time at which the cut stream is. Tells of those that were given up."""
+
+    def __init__(
+        self,
+        cuts: Follower[AnnouncedCut],
+        clock: Clock,
+        every: float,
+        give_up_after: float,
+        where: str,
+        resume_at: Time,
+    ) -> None:
+        self._cuts = cuts
+        self._clock = clock
+        self._every = every
+        self._give_up_after = give_up_after
+        self._where = where
+        self._last: Time = resume_at  # the last cut, or where the run began
+        self._under_way = False
+        self._last_good = clock.now()
+        self._news = Signal()
+
+    async def run(self) -> None:
+        """Announces a cut each interval, as long as one can be announced."""
+        due = self._clock.now()
+        while not self._cuts.closed:
+            due = max(due + self._every, self._clock.now())
+            await self._clock.sleep_until(due)
+            while self._must_wait():
+                await self._news.wait()
+                self._require_recent()
+            if not self._cuts.closed:
+                self._announce()
+
+    def _must_wait(self) -> bool:
+        """Whether one is under way, or nothing has been done since the last."""
+        return not self._cuts.closed and (self._under_way or bool(self._cuts.time <= self._last))
+
+    def poke(self) -> None:
+        """Something has changed: perhaps a cut can be announced now."""
+        self._news.set()
+
+    def concluded(self, outcome: SnapshotOutcome) -> None:
+        """A snapshot is durable, or was given up."""
+        self._under_way = False
+        if outcome.number is not None:
+            self._last_good = self._clock.now()
+        else:
+            print(
+                f"dataflow: the snapshot at {_named(outcome.cut)} was given up ({outcome.why}); the stream goes on, "
+                f"and the next is tried in {self._every:g} s",
+                file=sys.stderr,
+            )
+            self._require_recent()
+        self._news.set()
+
+    def _announce(self) -> None:
+        self._last = self._cuts.time
+        self._under_way = True
+        self._cuts.send([AnnouncedCut(self._last)])
+
+    def _require_recent(self) -> None:
+        age = self._clock.now() - self._last_good
+        if not self._under_way and age > self._give_up_after:
+            raise SnapshotsFail(
+                f"no snapshot could be stored in {self._where} for {age:.0f} seconds: nothing of that time could be "
+                "recovered. Mend the storage, or allow more (give_up_after)"
+            )
+
+
+def _named(cut: Time) -> str:
+    return "the end" if cut == FOREVER else f"time {cut}"

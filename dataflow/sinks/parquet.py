@@ -1,0 +1,104 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dataflow.channels.pact import Batch
+from dataflow.columns.batch import Columns
+from dataflow.operators.sinks import Sink, SinkError
+from dataflow.sinks.folders import FolderSink, StagedFile
+from dataflow.sinks.shape import TableShape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_GROUP = 1 << 17  # rows that are gathered before a row group is written
+
+
+class _Parquet(FolderSink):
+    ending = ".parquet"
+
+    def __init__(self, folder: str | os.PathLike[str], columns: Sequence[str] | None, every: float) -> None:
+        super().__init__(folder, every)
+        self._shape = None if columns is None else TableShape(repr(self), columns)
+
+    def start(self, path: Path) -> StagedFile:
+        """A file of row groups."""
+        return _ParquetFile(path, self._shape, repr(self))
+
+
+class _ParquetFile(StagedFile):
+    """The first row group says what the columns are; later ones are converted to that, or refused."""
+
+    def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
+        self._path = path
+        self._shape = shape
+        self._title = title
+        self._file = open(path, "wb")  # noqa: SIM115  # closed by finish or abandon
+        self._writer: pq.ParquetWriter | None = None
+        self._tables: list[pa.Table] = []
+        self._rows = 0
+
+    def write(self, batch: Batch) -> None:
+        self._tables.append(self._table(batch))
+        self._rows += len(batch)
+        if self._rows >= _GROUP:
+            self._write_group()
+
+    def _table(self, batch: Batch) -> pa.Table:
+        import pyarrow as pa
+
+        if isinstance(batch, Columns):
+            if self._shape is not None and set(batch.names) != set(self._shape.columns):
+                self._shape.rows(batch)  # says what is wrong
+            return (batch if self._shape is None else batch.select(self._shape.columns)).to_arrow()
+        if self._shape is None:
+            raise SinkError(
+                f"{self._title}: rows came, and nobody has named their columns: parquet(folder, columns=[...])"
+            )
+        rows = self._shape.rows(batch)
+        try:
+            arrays = [pa.array(values) for values in zip(*rows, strict=True)]
+            return pa.Table.from_arrays(arrays, names=list(self._shape.columns))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise SinkError(f"{self._title}: rows cannot be written as columns: {error}") from None
+
+    def _write_group(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._tables:
+            return
+        tables, self._tables, self._rows = self._tables, [], 0
+        try:
+            table = pa.concat_tables(tables, promote_options="permissive")
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._file, table.schema)
+            self._writer.write_table(table.select(self._writer.schema.names).cast(self._writer.schema))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
+            raise SinkError(f"{self._title}: batches have columns that do not fit together: {error}") from None
+
+    def finish(self) -> None:
+        self._write_group()
+        if self._writer is not None:
+            self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def abandon(self) -> None:
+        self._file.close()
+
+
+def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
+    """Writes records to Parquet files of a folder, each record once.
+
+    Columns are written as they are; rows need the names of their fields, `columns`. Files are written in
+    `folder/_staged` and moved with each snapshot, and at the end; without recovery, each `every` seconds. A file's name
+    has its first and last time, and the worker. The folder belongs to one sink."""
+    return _Parquet(folder, columns, every)
