@@ -25,6 +25,7 @@ from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import Assignment, Ends, Load, run_child
+from dataflow.launch.descent import fork
 from dataflow.launch.errand import Anew, Errand, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
 from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
@@ -87,10 +88,13 @@ class Forks:
             os.close(memory)
 
     def _bury(self, index: int) -> None:
-        """Forgets a worker that has ended, and was told to have, or one that could not be started."""
+        """Forgets a worker that has ended, and was told to have, or one that was given up before it had started."""
         if index in self._pids:
+            pid = self._pids.pop(index)
+            if index not in self._ended:  # it has started after all
+                os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):  # where looking at it has reaped it
-                os.waitpid(self._pids.pop(index), 0)
+                os.waitpid(pid, 0)
             self._posts.pop(index).close()
         self._ended.discard(index)
         if index in self._ends:
@@ -107,7 +111,7 @@ class Forks:
             theirs = {peer: pair[1] for peer, pair in pairs.items()}
             post, its_post = socket.socketpair()
             stack.enter_context(its_post)
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 try:
                     post.close()
@@ -146,7 +150,7 @@ class Forks:
         )
 
     def _tell(self, *message: str | int) -> None:
-        with contextlib.suppress(OSError):  # the supervisor is gone, and we are about to hear of it
+        with contextlib.suppress(OSError):  # the supervisor has ended; `watch` is about to see that
             self._control.sendall(frame(codec.encode(list(message))))
 
     # Until the supervisor says that it is over

@@ -323,7 +323,7 @@ def _forget_what_was_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
         """Does nothing."""
 
     async def recover(self: databases.TableWriter, tokens: Sequence[object]) -> None:
-        self.sweep(f"{self.place.incarnation}-", [])
+        self.sweep(self.place.incarnation, [])
 
     commit = databases.TableWriter.commit
 
