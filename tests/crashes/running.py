@@ -129,6 +129,8 @@ def said(update: Update, peers: int) -> Any:
     what, *rest = update.what
     if what in ("move", "pin"):
         return (megaphone.Move if what == "move" else megaphone.Pin)(rest[0], _int(rest[1]) % peers)
+    if what == "replan":
+        return megaphone.Replan(str(rest[0]), method=str(rest[1]))
     if what == "moves":
         return megaphone.Moves(np.array(rest[0]), np.array(rest[1]) % peers)
     if what == "assign":
