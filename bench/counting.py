@@ -29,8 +29,8 @@ Counts = NDArray[np.int64]
 Apply = Callable[[Keys, Counts], object]  # counts a batch
 
 LOADING = 1 << 18  # keys in a batch while loading
-LEAD = 2  # epochs by which configurations are certain before their records come
-SIZE = 1 << 19  # records in a batch, of a worker that has as many as it can take
+LEAD = 2  # epochs: a configuration is certain so long before its records come
+SIZE = 1 << 19  # records in a batch, where a worker gets as many as it can take
 POOL = 4  # batches that are made beforehand, and sent over and over
 
 
@@ -48,10 +48,11 @@ class Setup:
     bins: int
     dense: bool = False
     interval: float | None = 0.25
+    drawn: int = 0  # so many keys have records once all are loaded; 0: all
 
     @property
     def name(self) -> str:
-        """For tables and plots."""
+        """The name that tables and plots show."""
         return "native" if not self.bins else f"2^{self.bins.bit_length() - 1} bins"
 
 
@@ -73,7 +74,7 @@ class Counter:
     setup: Setup
 
     def advance_to(self, epoch: int) -> None:
-        """Promises that nothing will come before."""
+        """Promises that nothing will come before that epoch."""
         self.keys.advance_to(epoch)
         if self.controller is not None:
             self.controller.advance_to(epoch)
@@ -82,7 +83,7 @@ class Counter:
 
     def batch(self, size: int) -> Columns:
         """Random records."""
-        keys = self.rng.integers(0, self.setup.domain, size, dtype=np.uint64)
+        keys = self.rng.integers(0, self.setup.drawn or self.setup.domain, size, dtype=np.uint64)
         return Columns({"key": keys, "diff": np.ones(size, np.int64)})
 
 
@@ -90,8 +91,8 @@ def build(worker: dataflow.Worker, setup: Setup) -> Counter:
     """The dataflow."""
     keys = megaphone.dense(setup.domain) if setup.dense else None
     with worker.dataflow() as scope:
-        control, configuration = scope.input()
-        records, stream = scope.input()
+        control, configuration = scope.input("control")
+        records, stream = scope.input("records")
         if setup.bins:
             counts: Stream[Columns] = megaphone.state_machine(
                 configuration, stream, key="key", value="diff", fold=count, bins=setup.bins, keys=keys,
@@ -138,9 +139,11 @@ async def closed_loop(worker: dataflow.Worker, setup: Setup, size: int, seconds:
     return sent, time.perf_counter() - start
 
 
-def throughput(setup: Setup, seconds: float, size: int = SIZE, workers: int = 2) -> float:
+def throughput(
+    setup: Setup, seconds: float, size: int = SIZE, workers: int = 2, recovery: dataflow.Recovery | None = None
+) -> float:
     """Records a second of all workers together."""
-    results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers)
+    results = dataflow.execute(closed_loop, setup, size, seconds, workers=workers, recovery=recovery)
     return float(sum(sent / took for sent, took in results))
 
 
@@ -216,16 +219,17 @@ def strategy_of(name: str, batch: int) -> Strategy:
     made = {
         "all-at-once": megaphone.all_at_once(),
         "fluid": megaphone.fluid(),
-        "first": megaphone.batched(batch),  # while memory is touched for the first time
+        "first": megaphone.batched(batch),  # memory is touched for the first time in this one
         "batched": megaphone.batched(batch),
-        "whole batches": megaphone.batched(batch, budget=1 << 40),  # whatever they weigh
+        "whole batches": megaphone.batched(batch, budget=1 << 40),  # never split, however large
         "matched": megaphone.matched(),
     }
     return made[name]
 
 
 def halved(bins: int) -> NDArray[np.int64]:
-    """Half of worker 0's bins at worker 1, of two: a quarter of the state has moved."""
+    """The homes of bins after half of worker 0's have moved to worker 1. There are two workers, so that is a quarter of
+    the state."""
     homes = np.arange(bins) % 2
     homes[np.arange(0, bins, 4)] = 1
     return homes
@@ -235,7 +239,8 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     """One worker's recording of an open-loop run, migrations included."""
     counter = build(worker, setup)
     first = await load(worker, counter)
-    keys = counter.rng.integers(0, setup.domain, 1 << 22, dtype=np.uint64)  # sent over and over, a slice at a time
+    # sent over and over, a slice at a time
+    keys = counter.rng.integers(0, setup.drawn or setup.domain, 1 << 22, dtype=np.uint64)
     ones = np.ones(1 << 16, np.int64)
     schedule = harness.LoadSchedule(load_.rate, load_.seconds, load_.epoch, worker.peers, first=first)
     episodes = harness.Episodes()
@@ -263,7 +268,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     )  # fmt: skip
 
 
-def measure(setup: Setup, load_: CountLoad, warmup: float = 1.0) -> harness.Outcome:
+def measure(
+    setup: Setup, load_: CountLoad, warmup: float = 1.0, recovery: dataflow.Recovery | None = None
+) -> harness.Outcome:
     """The outcome of an open-loop run on two processes. Latency counts from the end of a record's epoch."""
-    recordings = dataflow.execute(open_loop, setup, load_, workers=2)
+    recordings = dataflow.execute(open_loop, setup, load_, workers=2, recovery=recovery)
     return harness.Outcome.of(recordings, warmup=warmup, since="epoch end")

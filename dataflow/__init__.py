@@ -23,6 +23,7 @@ Where things are:
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.
+- `commands`: what it can do besides running programs.
 """
 
 from dataflow.build.capability import Capability

@@ -12,18 +12,23 @@ from operator import attrgetter
 from pathlib import Path
 
 from dataflow.comm.flow import DEFAULT_LIMIT
+from dataflow.commands import snapshots
 from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
+from dataflow.recovery.policy import Recovery
 from dataflow.run.pump import WARN_AFTER
 
 EPILOG = """\
 one host:
   python -m dataflow run examples.hello:main --workers 2
   python -m dataflow run mymodule:main --workers 4 one two      main(worker, "one", "two") on each
+
+after a crash it goes on from the last snapshot:
+  python -m dataflow run mymodule:main --workers 4 --recovery state/ --every 5
 
 several hosts: the same command on each, with its own process number
   (umask 077; python -m dataflow secret > secret.txt)           once; copy it to every host, readable by you alone
@@ -107,9 +112,39 @@ def _parser() -> argparse.ArgumentParser:
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
+    snapshots.add_parser(commands)
+    _add_recovery(run)
     secret = commands.add_parser("secret", help="print a new secret, for --secret")
     secret.set_defaults(command=_secret)
     return parser
+
+
+def _add_recovery(run: argparse.ArgumentParser) -> None:
+    group = run.add_argument_group(
+        "recovery", "Snapshots are kept; after a crash the same command goes on from the last one."
+    )
+    group.add_argument("--recovery", metavar="WHERE", help="where snapshots are kept: a folder, or s3://bucket/prefix")
+    group.add_argument("--every", type=float, metavar="SECONDS", help="between snapshots (default: 10)")
+    group.add_argument("--keep", type=int, metavar="N", help="how many snapshots are kept (default: 3)")
+    group.add_argument("--restarts", type=int, metavar="N", help="how often a failure is tried again (default: 5)")
+    group.add_argument("--window", type=float, metavar="SECONDS", help="in which restarts are counted (default: 600)")
+    group.add_argument("--fresh", action="store_true", default=None, help="give up what was saved: start anew")
+    group.add_argument("--drop", action="append", metavar="NAME", help="give up the saved state of an operator")
+    group.add_argument("--from", dest="start_from", metavar="SAVEPOINT", help="start from a savepoint: [WHERE#]NAME")
+
+
+def _recovery(options: argparse.Namespace) -> Recovery | None:
+    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.recovery is None:
+        for name in given:
+            option = "from" if name == "start_from" else name
+            raise UsageError(f"--{option} is for snapshots: say where they are kept, with --recovery")
+        return None
+    try:
+        return Recovery(options.recovery, **given)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
 
 
 def _secret(_: argparse.Namespace) -> int:
@@ -125,10 +160,11 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--workers and --limit must be at least 1")
     if not options.warn_after >= 0:
         raise UsageError("--warn-after must not be negative")
+    recovery = _recovery(options)
     cluster = _cluster(options)
     try:
         if cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings)
+            run_cluster(program, tuple(options.arguments), cluster, settings, recovery)
         else:
             execute(
                 program,
@@ -138,6 +174,7 @@ def _run(options: argparse.Namespace) -> int:
                 limit=options.limit,
                 prefix=options.prefix,
                 warn_after=warn_after,
+                recovery=recovery,
             )
     except ClusterError:
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
@@ -15,6 +15,7 @@ from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
+from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace
@@ -47,11 +48,13 @@ class Handle:
         statistics: Statistics,
         store: Store[Any],
         control: Stream[Update],
+        plans: KnownPlans,
     ) -> None:
         self.bins = bins
         self.peers = peers
         self.keys = keys
         self.control = control  # where updates come from
+        self.plans = plans  # of bins, as far as was heard
         self.statistics = statistics
         self.store = store  # what this worker holds, of rows or of columns
         self._configurations = configurations
@@ -128,6 +131,7 @@ class Assembly(Generic[B]):
     host: Callable[[Context, Shared[B]], Callable[[], None]]
     keys: KeySpace[Any]  # what can be pinned
     reports: bool  # whether S tells statistics
+    plans: PlanSpace = field(default_factory=NoPlans)  # where bins have some
 
 
 def assemble(
@@ -139,11 +143,13 @@ def assemble(
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     peers = scope.peers
     probe: list[Probe] = []
-    shared = Shared(parts.store, lambda time: not probe[0].frontier.less_than(time))
+    plans = KnownPlans(parts.plans, bins, trusts=scope.dataflow.recovers)
+    pact = ControlPact(name, bins, peers, parts.keys, plans, scope.dataflow.hooks)
+    shared = Shared(parts.store, plans, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
     statistics = Statistics(bins)
     statistics.kept = parts.reports
-    placed = KeptPlacement(lambda: routers[0].configurations, statistics, scope.worker, peers)
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
@@ -151,9 +157,7 @@ def assemble(
         shared.activate_router = context.activate
         return routers[0].step
 
-    *records, moving = _router(control, streams, bins, name, parts.keys).build(
-        make_router, frontier=True, keeps=Keeps.SHARE
-    )
+    *records, moving = _router(control, streams, name, pact).build(make_router, frontier=True, keeps=Keeps.SHARE)
     host = OperatorBuilder(scope, f"{name} S")
     for stream in records:
         host.add_input(stream, Routed())
@@ -172,21 +176,22 @@ def assemble(
     collect(reports, statistics, name)
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
-    handle = Handle(bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control)
-    door = ControlDoor(name, control, ControlPact(name, bins, peers, parts.keys, scope.dataflow.hooks))
+    handle = Handle(
+        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
+    )
+    door = ControlDoor(name, control, pact)
     scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
     return Migratable(out, handle)
 
 
 def _router(
-    control: Stream[Update], streams: Sequence[Stream[Record]], bins: int, name: str, keys: KeySpace[Any]
+    control: Stream[Update], streams: Sequence[Stream[Record]], name: str, pact: ControlPact
 ) -> OperatorBuilder:
     """F, declared: data inputs and control; an output for the records of each data input, and one for state."""
     builder = OperatorBuilder(streams[0].scope, f"{name} F")
     for stream in streams:
         builder.add_input(stream)
-    scope = streams[0].scope
-    last = builder.add_input(control, ControlPact(name, bins, scope.peers, keys, scope.dataflow.hooks))
+    last = builder.add_input(control, pact)
     for port in range(len(streams)):
         builder.add_output({port: None})
     builder.add_output({last: None})

@@ -10,7 +10,10 @@ import sys
 import tempfile
 
 FIRST = ("tests", "dataflow", "megaphone", "bench")
-SECOND = ("tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "planners", "nexmark")
+SECOND = (
+    "tests/planners", "tests/nexmark", "tests/harness", "tests/columns", "tests/state", "tests/recovery",
+    "tests/crashes", "tests/plans", "planners", "nexmark",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -14,12 +14,16 @@ from collections import Counter
 from tests.comm import fuzz as frames
 from tests.comm import hostile
 from tests.connectors import cases as connectors
+from tests.crashes import driving as crashes
 from tests.fuzz import running as random_programs
+from tests.kills import kills
 from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.nexmark import runs as queries
+from tests.plans import engine_cases as plans
 from tests.programs import cases as programs
 from tests.progress import simulation as protocol
+from tests.recovery import lives
 
 KINDS = {
     "protocol": protocol.run_case,
@@ -27,13 +31,19 @@ KINDS = {
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,
+    "plans": plans.run_case,
     "connectors": connectors.run_case,
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,
+    "lives": lives.play,
+    "crashes": crashes.run_case,
+    "kills": kills.run_case,
 }
 # Cases per round: one, but many frames.
-ROUND = {"protocol": 2, "migration": 2, "random program": 2, "frames": 500, "hostile": 20}
+ROUND = {"protocol": 2, "migration": 2, "plans": 2, "random program": 2, "frames": 500, "hostile": 20, "crashes": 5}
+# At most so many, whatever is asked for: a case of kills is five rounds of processes, and takes seconds.
+ENOUGH = {"kills": 200}
 
 
 def main() -> int:
@@ -58,10 +68,11 @@ def soak(kinds: list[str], seconds: float, cases: int | None = None) -> int:
     seeds = itertools.count(random.SystemRandom().randrange(1 << 48))
     deadline, report = time.monotonic() + seconds, time.monotonic() + 30
     done: Counter[str] = Counter()
-    while any(done[kind] < cases for kind in kinds) if cases is not None else time.monotonic() < deadline:
+    wanted = {kind: min(cases or 0, ENOUGH.get(kind, cases or 0)) for kind in kinds}
+    while any(done[kind] < wanted[kind] for kind in kinds) if cases is not None else time.monotonic() < deadline:
         for kind in kinds:
             most = ROUND.get(kind, 1)
-            count = most if cases is None else min(most, cases - done[kind])
+            count = most if cases is None else min(most, wanted[kind] - done[kind])
             for seed in itertools.islice(seeds, count):
                 if not passes(kind, seed):
                     return 1

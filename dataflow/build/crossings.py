@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from sortedcontainers import SortedDict
 
 from dataflow.build.builder import Context
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.cuts import Participant, Share
+from dataflow.channels.pact import Pact
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ class NamesWorkers(Protocol):
 
 
 class _Crossing(Participant, Generic[T]):
-    """What is common: crossings of old worker w go to worker w mod workers."""
+    """What is common: crossings of old worker w go to worker w mod workers. Behind an exchange (`pact`) they go, if the
+    number of workers is another one now, to where their like will go."""
+
+    pact: Pact | None = None
 
     def __init__(self, name: str, dataflow: Dataflow) -> None:
         self._dataflow = dataflow
@@ -41,11 +45,16 @@ class _Crossing(Participant, Generic[T]):
     def restore(self, shares: Mapping[int, object]) -> None:
         """Takes back what crosses."""
         pump = self._dataflow.pump
+        same = len(shares) == pump.peers
         for worker, crossings in shares.items():
             assert isinstance(crossings, list)
-            if worker % pump.peers == pump.index:
-                for since, at, item in crossings:
-                    self.again(since, at, item if len(shares) == pump.peers else _renumbered(item, pump.peers))
+            for since, at, item in crossings:
+                if not same and self.pact is not None:
+                    mine = self.pact.split(item, pump.peers)[pump.index]
+                    if len(mine):
+                        self.again(since, at, cast("T", mine))  # what a pact splits are batches, and so are its parts
+                elif worker % pump.peers == pump.index:
+                    self.again(since, at, item if same else _renumbered(item, pump.peers))
 
     @abstractmethod
     def again(self, since: Time, at: Time, item: T) -> None:
@@ -113,9 +122,10 @@ class Waiting(_Crossing[T]):
     Costs, with n times for which something waits: `add` O(log n), `due` O(log n) for each time.
     """
 
-    def __init__(self, context: Context, name: str, dataflow: Dataflow) -> None:
-        """If the dataflow recovers, the operator's output must start with a capability."""
+    def __init__(self, context: Context, name: str, dataflow: Dataflow, pact: Pact | None = None) -> None:
+        """If the dataflow recovers, the operator's output must start with a capability. `pact`: how items got here."""
         super().__init__(name, dataflow)
+        self.pact = pact
         self._inputs = context.inputs
         self._items: SortedDict[Time, tuple[Capability, list[tuple[Time, T]]]] = SortedDict()
         self._seen: Time | None = None

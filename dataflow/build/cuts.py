@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataflow.errors import DataflowError
 
 if TYPE_CHECKING:
-    from dataflow.build.hooks import Durable, Words
+    from dataflow.build.hooks import Words
     from dataflow.time.order import Time
 
 FOREVER = (1 << 63) - 1
@@ -69,6 +69,10 @@ class Participant(ABC):
     async def commit(self, time: Time, plain: object, token: object) -> None:  # noqa: B027  # most have no need
         """The snapshot at a time is durable, with this participant's plain share and token. Idempotent. For recovery,
         the tokens of all old workers are committed by worker 0."""
+
+    def get_ready(self) -> Iterator[None]:
+        """Makes memory ready for the next share, a little with each step."""
+        return iter(())
 
     def mark(self, shards: Iterable[int]) -> None:  # noqa: B027  # most have no shards
         """These shards count as changed: their snapshot was abandoned, or their file is nearly empty."""
@@ -142,12 +146,13 @@ class Gate:
 class FrozenShards:
     """Shards of an operator as they are at a cut, copied one by one: as the writer asks, or before they change."""
 
-    def __init__(self, durable: Durable, shards: Iterable[int], empty: Iterable[int] = ()) -> None:
-        """`shards`: those to copy. `empty`: those that have changed and hold nothing now."""
-        self.name = ""
+    def __init__(
+        self, copy: Callable[[int], list[Words]], shards: Iterable[int], empty: Iterable[int] = ()
+    ) -> None:
+        """`copy` copies a shard. `shards`: those to copy. `empty`: those that have changed and hold nothing now."""
         self.shards = sorted(shards)
         self.empty = sorted(empty)
-        self._durable = durable
+        self._copy_of = copy
         self._left = dict.fromkeys(self.shards)
         self._copied: deque[tuple[int, list[Words]]] = deque((shard, []) for shard in self.empty)
 
@@ -175,5 +180,5 @@ class FrozenShards:
         self._copied.clear()
 
     def _copy(self, shard: int) -> None:
-        self._copied.append((shard, list(self._durable.copy(shard, PIECE))))
+        self._copied.append((shard, self._copy_of(shard)))
         del self._left[shard]

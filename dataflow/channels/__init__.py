@@ -4,4 +4,5 @@
 - `pact`: who gets which records: `Pipeline`, `Exchange`, `Broadcast`.
 - `channel`: the way in between: counts each message and puts it into a local queue or hands it to the transport.
 - `hashing`: hashes of keys that are alike in every process and on every host.
+- `blame`: names the record at which a function of the program's raised.
 """

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
+from dataflow.channels.blame import name_last
 from dataflow.channels.hashing import stable_hash
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
@@ -58,14 +59,19 @@ class Exchange(Pact):
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         key = self.key
-        if isinstance(batch, Columns):  # a row is a tuple to the key, and stays a row of columns
-            return batch.divide([stable_hash(key(record)) % peers for record in batch], peers)
-        parts: list[list[Record]] = [[] for _ in range(peers)]
-        appends = [part.append for part in parts]
-        for record in batch:
-            k = key(record)
-            # An integer is its own hash: not calling stable_hash halves the cost of an exchange.
-            appends[(k if type(k) is int else stable_hash(k)) % peers](record)
+        records = iter(batch)
+        try:
+            if isinstance(batch, Columns):  # a row is a tuple to the key, and stays a row of columns
+                return batch.divide([stable_hash(key(record)) % peers for record in records], peers)
+            parts: list[list[Record]] = [[] for _ in range(peers)]
+            appends = [part.append for part in parts]
+            for record in records:
+                k = key(record)
+                # An integer is its own hash: not calling stable_hash halves the cost of an exchange.
+                appends[(k if type(k) is int else stable_hash(k)) % peers](record)
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
         return parts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, overload
 
 from dataflow.build.capability import Capability, MessageCapability
+from dataflow.channels.blame import name_time
 from dataflow.channels.pact import ArrowStream, Batch, Pact
 from dataflow.columns import Columns
 from dataflow.columns.frames import as_columns
@@ -183,10 +184,14 @@ class OutputPort(Generic[E]):
     def _send(self, time: Time, batch: Batch) -> None:
         """Sends to all channels or, if a key function raises, to none: a program that catches this may go on."""
         channels = self._channels
-        if len(channels) == 1:
-            channels[0].push(time, channels[0].prepare(batch))
-            return
-        prepared = [channel.prepare(batch) for channel in channels]
+        try:
+            if len(channels) == 1:
+                channels[0].push(time, channels[0].prepare(batch))
+                return
+            prepared = [channel.prepare(batch) for channel in channels]
+        except Exception as error:
+            name_time(error, time)
+            raise
         for channel, parts in zip(channels, prepared, strict=True):
             channel.push(time, parts)
 

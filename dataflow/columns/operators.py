@@ -9,6 +9,7 @@ from dataflow.build.builder import Context, binary, require_callable, unary, una
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
+from dataflow.channels.blame import name_time
 from dataflow.channels.pact import Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
@@ -63,7 +64,12 @@ class ColumnOperators:
 
         def step(input: InputPort, output: OutputPort) -> None:
             for message, batch in input:
-                output.give(message, change(require_columns(batch, name)))
+                try:
+                    changed = change(require_columns(batch, name))
+                except Exception as error:
+                    name_time(error, message.time)
+                    raise
+                output.give(message, changed)
 
         return unary(self._stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 

@@ -159,7 +159,8 @@ def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, k
     """Puts each pane into the windows that it is part of; a window comes out at its end."""
     dataflow = stream.scope.dataflow
     builder = OperatorBuilder(stream.scope, name)
-    builder.add_input(stream, ExchangeColumns(plan.by[1:]))
+    pact = ExchangeColumns(plan.by[1:])
+    builder.add_input(stream, pact)
     builder.add_output(initial=dataflow.recovers, entry=False)
 
     def put_off(message: MessageCapability, batch: Columns, waiting: Waiting[Columns]) -> None:
@@ -174,7 +175,7 @@ def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, k
 
     def make(context: Context) -> Step:
         (input,), (output,) = context.inputs, context.outputs
-        waiting: Waiting[Columns] = Waiting(context, name, dataflow)
+        waiting: Waiting[Columns] = Waiting(context, name, dataflow, pact)
 
         def step() -> None:
             for message, batch in input:

@@ -2,23 +2,23 @@
 
 In the caller's process:
 - `supervisor`: has workers started, watches them, prints what they print, collects results. `process`: a worker's
-  process as it sees it. `verdict`: who is at fault when something goes wrong; pure.
+  process as it sees it. `watching`: what it sees. `verdict`: who is at fault when something goes wrong; pure.
+- `lives`: with recovery, who goes back when somebody fails, and when the next life begins; pure. `rolling` does it.
 - `starting`: the process that workers are forked from. `parcel`: main and what it uses, on their way there. `travel`:
   which variable it is that cannot go. `descriptors`: closed standard streams.
 - `ending`: ends them, whatever happened. `signals`: Ctrl-C and SIGTERM.
 - `output`, `lines`, `printer`: what processes print, in whole lines, at the pace of whoever reads it.
 
 In the process that workers are forked from: `zygote`, its life; `forking`: its workers; `threads`: whether it has any.
+`errand`: what it is told to start.
 
-In a worker's: `child`: what it does from fork to exit. `heap`: it keeps the memory that it frees. `descent`: it does
-not outlive its parent.
+In a worker's: `child`: what it does from fork to exit. `neighbours`: how it reaches the others of its host. `heap`: it
+keeps the memory that it frees. `descent`: forks, and that none outlives its parent.
 
-Between them: `report`: results, and exceptions that can be raised again. `framing`: whole messages.
+Between them: `orders`: what workers are told. `report`: results, and exceptions that can be raised again. `framing`:
+whole messages.
 
 - `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
-  hosts, which keep an eye on each other. `control`: what they say to each other. `strangers`: what is said about
-  connections that were turned away.
-With recovery: `lives`: when workers go back and start again; pure. `rolling`: the supervisor's part in that. `orders`:
-what it says to workers. `errand`: what the zygote is to start. `neighbours`: a worker's connections to the others of
-its host, in each life. `watching`: how processes end.
+  hosts, which keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run.
+  `control`: what they say to each other. `strangers`: what is said about connections that were turned away.
 """

@@ -228,8 +228,8 @@ async def _run(
 
 async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Neighbours, cargo: Cargo) -> bytes:
     main, args, find_links = cargo
-    links = await find_links(neighbours)()
     resume = await supervisor.resume() if assignment.recovers else None
+    links = await find_links(neighbours)()  # after that: now nobody of an earlier life is left, on any host
     debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
     pump = Pump(assignment.index, assignment.peers, debug, limit, warn_after, recovery=resume)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.

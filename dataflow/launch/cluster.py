@@ -1,14 +1,19 @@
 """Running a program on several hosts: one supervisor on each, which start workers and keep an eye on each other.
 
-Supervisors are connected like workers (see `mesh`) and say four things: that they are alive, that something failed,
-what their workers returned, and goodbye. They are never busy, so silence means that a host or the network is gone,
-not that it works hard.
+Supervisors are connected like workers (see `mesh`) and say five things: that they are alive, that something failed,
+what their workers returned, goodbye, and, with recovery, where a life goes on. They are never busy, so silence means
+that a host or the network is gone, not that it works hard.
+
+With recovery a failure ends a life on all hosts: each ends its processes, starts others, and connects again; then host
+0 says where they go on, or that this is the end (see `host_lives`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 import trio
@@ -19,26 +24,88 @@ from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
 from dataflow.errors import ProtocolError, Terminated, WorkerFailed
 from dataflow.execute import Main, check_main
-from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
-from dataflow.launch.hosts import Cluster
+from dataflow.launch.control import (
+    AGAIN,
+    END,
+    Alive,
+    Farewell,
+    HostFailed,
+    LifeBegins,
+    News,
+    Results,
+    decode_news,
+    encode_news,
+)
+from dataflow.launch.errand import Errand
+from dataflow.launch.host_lives import ElsewhereFailed, HostLives
+from dataflow.launch.hosts import Cluster, Unreachable
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.neighbours import Connect, Neighbours
+from dataflow.launch.orders import Go
+from dataflow.launch.printer import Printer
 from dataflow.launch.process import Settings
-from dataflow.launch.supervisor import Crew, run_processes, supervise
-from dataflow.launch.verdict import ByWorker
+from dataflow.launch.rolling import send_order
+from dataflow.launch.signals import Signals, run_trio
+from dataflow.launch.starting import start
+from dataflow.launch.supervisor import Crew, end_life, run_processes, supervise, watch_signals
+from dataflow.launch.verdict import ByWorker, Verdict
+from dataflow.recovery.policy import Recovery
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
+_MOMENT = 0.3  # seconds
 
-def run_cluster(main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings) -> list[object]:
+
+def run_cluster(
+    main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings, recovery: Recovery | None = None
+) -> list[object]:
     """Runs this host's share of a program; returns what main returned on every worker of every host."""
     check_main(main, cluster.workers)
 
     async def watch(crew: Crew, settings: Settings) -> ByWorker:
-        return await _supervise_host(crew, cluster, settings)
+        return await supervise_host(crew, cluster, settings)
 
-    results = run_processes(main, args, cluster.local, cluster.peers, settings, MeshLinks(cluster), watch)
+    results = run_processes(
+        main,
+        args,
+        cluster.local,
+        cluster.peers,
+        settings,
+        MeshLinks(cluster),
+        watch,
+        recovery,
+        partial(run_host_lives, cluster),
+    )
     return [results[worker] for worker in range(cluster.peers)]
+
+
+def run_host_lives(
+    cluster: Cluster, crew: Crew, errand: Errand, parcel: int, recovery: Recovery, signals: Signals
+) -> ByWorker:
+    """Runs this host's workers until all hosts' have returned, started afresh as often as host 0 says."""
+    lives = HostLives(cluster, recovery, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
+    settings = errand.settings
+    while True:
+        start(crew, replace(errand, life=1), parcel, settings.prefix)
+        verdict = Verdict(crew.workers)
+        live = partial(supervise_host, crew, cluster, settings, lives, verdict)
+        try:
+            return run_trio(watch_signals, live, signals)
+        except (Exception, BaseExceptionGroup) as group:
+            error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
+            final = lives.over(error, verdict)
+        end_life(crew, settings)
+        if final is not None:
+            run_trio(watch_signals, partial(_tell_the_end, cluster, settings, final), signals)
+            raise error from error.__cause__
+
+
+async def _tell_the_end(cluster: Cluster, settings: Settings, final: HostFailed) -> None:
+    """The others come back to hear where they go on: nowhere. Those who do not come find out by themselves."""
+    with contextlib.suppress(Unreachable):
+        pipes = await _connect_supervisors(cluster, settings.patience)
+        others = Others(cluster, settings.patience)
+        await others.say_at_last(pipes, final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +132,46 @@ class MeshLinks:
         return {peer: Link(pipe, keys, peer) for peer, (pipe, keys) in pipes.items()}
 
 
-async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> ByWorker:
-    """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
+async def _connect_supervisors(
+    cluster: Cluster, wait: float, printer: Printer | None = None
+) -> dict[int, tuple[Pipe, Keys]]:
+    """Connections with the other hosts' supervisors, by host."""
     me = Identity(cluster.secret, cluster.digest, SUPERVISORS + cluster.process)
     port = cluster.hosts[cluster.process][1]
     peers = {SUPERVISORS + i: address for i, address in enumerate(cluster.hosts) if i != cluster.process}
-    others = _Others(cluster, settings.patience)
+    pipes = await connect_all(
+        me,
+        (cluster.listen, port),
+        peers,
+        cluster.tls,
+        wait,
+        lambda n: cluster.title(n - SUPERVISORS),
+        printer,
+    )
+    return {n - SUPERVISORS: end for n, end in pipes.items()}
+
+
+async def supervise_host(
+    crew: Crew,
+    cluster: Cluster,
+    settings: Settings,
+    lives: HostLives | None = None,
+    verdict: Verdict | None = None,
+) -> ByWorker:
+    """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
+    others = Others(cluster, settings.patience, END if lives is None else AGAIN)
     results: ByWorker = {}
     done = trio.Event()
 
     async def watch_workers() -> None:
         try:
-            mine = await supervise(crew, settings)
+            mine = await supervise(crew, settings, verdict)
         except (Exception, BaseExceptionGroup, Terminated) as error:
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-            await others.tell_all(HostFailed(_blame(cause)), last=True)
+            if isinstance(cause, trio.Cancelled):  # nothing could be said now, and half a message must not be
+                raise
+            then = END if lives is None or verdict is None else lives.follows(cause, verdict)
+            await others.tell_all(HostFailed(_blame(cause), then), last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
                 await others.started.wait()
             raise
@@ -90,23 +182,33 @@ async def _supervise_host(crew: Crew, cluster: Cluster, settings: Settings) -> B
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_workers)
-            pipes = await connect_all(
-                me,
-                (cluster.listen, port),
-                peers,
-                cluster.tls,
-                cluster.wait,
-                lambda n: cluster.title(n - SUPERVISORS),
-                crew.stderr,
-            )
-            await others.start(nursery, {n - SUPERVISORS: end for n, end in pipes.items()})
+            pipes = await _connect_supervisors(cluster, cluster.wait, crew.stderr)
+            await others.start(nursery, pipes)
+            if lives is not None:
+                await _begin(crew, others, lives)
             results.update(await others.results())
             await done.wait()
             await others.say_goodbye()
             nursery.cancel_scope.cancel()
     finally:
+        if lives is not None and trio.current_effective_deadline() == -math.inf:
+            with trio.CancelScope(shield=True):  # a signal: nobody shall wait for this host to come back
+                await others.tell_all(HostFailed(f"{cluster.title(cluster.process)}, was told to end"), last=True)
         await others.close()
     return results
+
+
+async def _begin(crew: Crew, others: Others, lives: HostLives) -> None:
+    """Host 0 chooses where a life goes on, and all hosts tell their workers."""
+    if lives.chooses:
+        begins = await lives.choose()
+        await others.tell_all(begins)
+    else:
+        begins = await others.beginning()
+    go = Go(begins.life, lives.resume(begins).encode())
+    async with trio.open_nursery() as nursery:
+        for process in crew.processes:
+            nursery.start_soon(send_order, process, go)
 
 
 def _blame(error: BaseException) -> str:
@@ -116,12 +218,15 @@ def _blame(error: BaseException) -> str:
     return f"{text} ({'; '.join(notes)})" if notes else text
 
 
-class _Others:
+class Others:
     """The supervisors of the other hosts."""
 
-    def __init__(self, cluster: Cluster, patience: float) -> None:
+    def __init__(self, cluster: Cluster, patience: float, then: str = END) -> None:
+        """`then`: what follows if one of them is gone."""
         self._cluster = cluster
         self._patience = patience
+        self._then = then
+        self._begins: LifeBegins | None = None
         self._links: dict[int, ControlLink] = {}
         self._unsaid: list[News] = []  # what happened before they were connected
         self._results: ByWorker = {}
@@ -132,15 +237,18 @@ class _Others:
 
     async def start(self, nursery: trio.Nursery, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
         """Begins to listen to, and to be heard by, all of them."""
-        self._links = {
-            host: ControlLink(pipe, keys, self._cluster.workers_of(host)) for host, (pipe, keys) in pipes.items()
-        }
+        self._connect(pipes)
         for host, link in self._links.items():
             nursery.start_soon(self._listen, host, link)
         nursery.start_soon(self._beat)
         for message in self._unsaid:
             await self.tell_all(message)
         self.started.set()
+
+    def _connect(self, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
+        self._links = {
+            host: ControlLink(pipe, keys, self._cluster.workers_of(host)) for host, (pipe, keys) in pipes.items()
+        }
 
     async def tell_all(self, message: News, last: bool = False) -> None:
         """Says something to all of them. One that cannot be told is gone, which its own listener will find out.
@@ -154,11 +262,27 @@ class _Others:
             for link in self._links.values():
                 await link.say(message)
 
+    async def say_at_last(self, pipes: dict[int, tuple[Pipe, Keys]], message: News) -> None:
+        """Says one thing, and waits until they have heard it and left."""
+        self._connect(pipes)
+        await self.tell_all(message, last=True)
+        with trio.move_on_after(self._patience), contextlib.suppress(ProtocolError):
+            for link in self._links.values():
+                while await link.hear() is not None:
+                    pass
+        await self.close()
+
     async def results(self) -> ByWorker:
         """Waits until every other host is done; what its workers returned."""
         while len(self._done) < len(self._links):
             await self._news.wait()
         return self._results
+
+    async def beginning(self) -> LifeBegins:
+        """Waits until host 0 has said where this life goes on."""
+        while self._begins is None:
+            await self._news.wait()
+        return self._begins
 
     async def say_goodbye(self) -> None:
         """Says goodbye and waits for theirs: closing a connection with bytes unread may destroy what they were sent."""
@@ -188,9 +312,14 @@ class _Others:
             if waiting.cancelled_caught:
                 await self._give_up(f"{title}, has not answered for {self._patience:g} seconds")
             if news is None:
+                if self._then != END:
+                    await trio.sleep(_MOMENT)  # it may have gone back because of another, who is about to say so
                 await self._give_up(f"{title}, is gone: its connection ended in the middle of the computation")
             if isinstance(news, HostFailed):
-                raise WorkerFailed(f"{news.why} (reported by {title})")
+                raise ElsewhereFailed(f"{news.why} (reported by {title})", news.then)
+            if isinstance(news, LifeBegins):
+                self._begins = news
+                self._news.set()
             if isinstance(news, Results):
                 await self._take_results(host, news)
             elif isinstance(news, Farewell):
@@ -208,8 +337,8 @@ class _Others:
 
     async def _give_up(self, why: str) -> NoReturn:
         """Ends this host because of another, and says so first: the rest must not take us for the one that is gone."""
-        await self.tell_all(HostFailed(why), last=True)
-        raise WorkerFailed(why)
+        await self.tell_all(HostFailed(why, self._then), last=True)
+        raise ElsewhereFailed(why, self._then)
 
 
 class ControlLink:

@@ -149,7 +149,7 @@ class Lives:
         else:
             verdict.handle(event)
         if verdict.error is not None:
-            unbuilt = self.life == 1 and isinstance(event, Failed) and event.unbuilt
+            unbuilt = self.life == 1 and verdict.unbuilt
             choosing = isinstance(event, Failed) and event.worker is None
             return self._fail(verdict.error, now, unbuilt=unbuilt, choosing=choosing)
         if verdict.complete:

@@ -45,13 +45,13 @@ class _Attendance:
 
     process: Process
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    unsent: deque[bytes] = field(default_factory=deque)
+    unsent: deque[Order] = field(default_factory=deque)
     news: Signal = field(default_factory=Signal)
     over: trio.Event = field(default_factory=trio.Event)
 
     def say(self, order: Order) -> None:
         """Leaves an order to be sent."""
-        self.unsent.append(encode_order(order))
+        self.unsent.append(order)
         self.news.set()
 
     async def send(self) -> None:
@@ -59,15 +59,20 @@ class _Attendance:
         while True:
             await self.news.wait()
             while self.unsent:
-                rest = memoryview(self.unsent.popleft())
-                while rest:
-                    await trio.lowlevel.wait_writable(self.process.control)
-                    try:
-                        rest = rest[self.process.control.send(rest, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
-                    except BlockingIOError:
-                        continue
-                    except OSError:
-                        return  # it has ended, which we shall hear
+                await send_order(self.process, self.unsent.popleft())
+
+
+async def send_order(process: Process, order: Order) -> None:
+    """Tells a worker something."""
+    rest = memoryview(encode_order(order))
+    while rest:
+        await trio.lowlevel.wait_writable(process.control)
+        try:
+            rest = rest[process.control.send(rest, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+        except BlockingIOError:
+            continue
+        except OSError:
+            return  # it has ended, which we shall hear
 
 
 class Rolling:

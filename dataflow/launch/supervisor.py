@@ -44,6 +44,7 @@ __all__ = ["Crew", "Settings", "run_processes", "supervise"]
 
 R = TypeVar("R")
 Watch = Callable[[Crew, Settings], Awaitable[ByWorker]]
+RunLives = Callable[[Crew, Errand, int, Recovery, Signals], ByWorker]
 
 
 def run_processes(
@@ -55,12 +56,13 @@ def run_processes(
     find_links: FindLinks = socket_links,
     watch: Watch | None = None,
     recovery: Recovery | None = None,
+    run_lives: RunLives | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
-    With `recovery` they are tried again when they fail.
+    With `recovery` they are tried again when they fail; `run_lives` is another way to do so.
     """
     refuse_inside_a_loop()
     if recovery is not None:
@@ -78,9 +80,9 @@ def run_processes(
                     if recovery is None:
                         start(crew, errand, parcel, settings.prefix)
                     else:
-                        results = _run_lives(crew, errand, parcel, recovery, signals)
+                        results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
                 if recovery is None:
-                    results = run_trio(_watch, partial(watch or supervise, crew, settings), signals)
+                    results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
             except BaseException as error:
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             troubles += end(crew, settings.grace)
@@ -98,12 +100,17 @@ def _run_lives(crew: Crew, errand: Errand, parcel: int, recovery: Recovery, sign
     beginnings = Beginnings(recovery, errand.peers, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
     while True:
         start(crew, replace(errand, life=lives.life), parcel, settings.prefix)
-        results = run_trio(_watch, Rolling(crew, settings, lives, beginnings).run, signals)
+        results = run_trio(watch_signals, Rolling(crew, settings, lives, beginnings).run, signals)
         if results is not None:
             return results
-        for trouble in end(crew, settings.grace):
-            crew.stderr.put(f"dataflow: while everybody was ended: {type(trouble).__name__}: {trouble}\n")
-        crew.zygote, crew.processes = None, []
+        end_life(crew, settings)
+
+
+def end_life(crew: Crew, settings: Settings) -> None:
+    """Ends all processes; others will be started."""
+    for trouble in end(crew, settings.grace):
+        crew.stderr.put(f"dataflow: while everybody was ended: {type(trouble).__name__}: {trouble}\n")
+    crew.zygote, crew.processes = None, []
 
 
 def _pack(stack: ExitStack, main: Main, args: tuple[object, ...], find_links: FindLinks) -> int:
@@ -127,7 +134,8 @@ def _raise(failure: BaseException | None, troubles: list[Exception]) -> None:
         raise failure from failure.__cause__
 
 
-async def _watch(watch: Callable[[], Awaitable[R]], signals: Signals) -> R:
+async def watch_signals(watch: Callable[[], Awaitable[R]], signals: Signals) -> R:
+    """Does something, until a signal interrupts it."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(signals.watch)
         results = await watch()
@@ -135,9 +143,9 @@ async def _watch(watch: Callable[[], Awaitable[R]], signals: Signals) -> R:
     return results
 
 
-async def supervise(crew: Crew, settings: Settings) -> ByWorker:
+async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = None) -> ByWorker:
     """Waits until every worker has returned; raises the verdict if something goes wrong."""
-    verdict = Verdict(crew.workers)
+    verdict = verdict or Verdict(crew.workers)
     news = Signal()
     assert crew.zygote is not None
 

@@ -82,6 +82,7 @@ class Verdict:
         self._workers = workers
         self.results: ByWorker = {}
         self.error: BaseException | None = None
+        self.unbuilt = False  # whether the error was raised before a dataflow had been built
         self._exited: set[int] = set()
         self._lost: Lost | None = None
 
@@ -104,6 +105,7 @@ class Verdict:
             if event.worker not in self.results or event.status != 0:
                 self._blame(self.obituary(event))
         elif isinstance(event, Failed | Orphaned):
+            self.unbuilt = self.unbuilt or (self.error is None and isinstance(event, Failed) and event.unbuilt)
             self._blame(event.error)
         elif isinstance(event, Silent):
             self._blame(WorkerFailed(f"worker {event.worker} {event.why}", event.worker))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, binary, require_callable, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.cuts import Keeps
 from dataflow.build.notificator import Notificator
+from dataflow.channels.blame import last_of, name_key, name_last, name_time
 from dataflow.channels.pact import Exchange, Pact, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.time.order import Time
@@ -39,10 +40,19 @@ def _gather(
         if time not in states:
             states[time] = {}
             notificator.notify_at(message.retain())
-        absorb(states[time], batch)
+        try:
+            absorb(states[time], batch)
+        except Exception as error:
+            name_time(error, time)
+            raise
 
     def on_notify(capability: Capability, output: OutputPort[E], notificator: Notificator) -> None:
-        output.give(capability, emit(states.pop(capability.time)))
+        try:
+            results = emit(states.pop(capability.time))
+        except Exception as error:
+            name_time(error, capability.time)
+            raise
+        output.give(capability, results)
 
     return unary_notify(stream, name, on_batch, on_notify, pact=pact, keeps=Keeps.NOTHING)
 
@@ -63,9 +73,14 @@ def aggregate(
         require_callable(function, name, role)
 
     def absorb(states: dict[K, S], batch: list[D]) -> None:
-        for record in batch:
-            k = key(record)
-            states[k] = fold(states[k] if k in states else initial(), record)
+        records = iter(batch)
+        try:
+            for record in records:
+                k = key(record)
+                states[k] = fold(states[k] if k in states else initial(), record)
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
 
     def pairs(states: dict[K, S]) -> list[tuple[K, S]]:
         return list(states.items())
@@ -75,7 +90,12 @@ def aggregate(
     require_callable(emit, name, "emit")
 
     def emitted(states: dict[K, S]) -> list[E]:
-        return [emit(k, state) for k, state in states.items()]
+        items = iter(states.items())
+        try:
+            return [emit(k, state) for k, state in items]
+        except Exception as error:
+            _name_last_key(error, states, items)
+            raise
 
     return _gather(stream, name, Exchange(key), absorb, emitted)
 
@@ -91,11 +111,21 @@ def reduce(
     require_callable(function, name, "function of a key and its records")
 
     def absorb(groups: dict[K, list[D]], batch: list[D]) -> None:
-        for record in batch:
-            groups.setdefault(key(record), []).append(record)
+        records = iter(batch)
+        try:
+            for record in records:
+                groups.setdefault(key(record), []).append(record)
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
 
     def finish(groups: dict[K, list[D]]) -> list[E]:
-        return [result for k, records in groups.items() for result in function(k, records)]
+        items = iter(groups.items())
+        try:
+            return [result for k, records in items for result in function(k, records)]
+        except Exception as error:
+            _name_last_key(error, groups, items)
+            raise
 
     return _gather(stream, name, Exchange(key), absorb, finish)
 
@@ -158,13 +188,13 @@ def join(
             return tables[message.time]
 
         def send(message: MessageCapability, pairs: list[tuple[K, D, E]], output: OutputPort) -> None:
-            output.give(message, pairs if emit is None else [emit(*pair) for pair in pairs])
+            output.give(message, pairs if emit is None else _emit_pairs(emit, pairs, message.time))
 
         def step(first: InputPort[D], second: InputPort[E], output: OutputPort) -> None:
             for message, lefts in first:
-                send(message, _match_left(lefts, left_key, *tables_of(message)), output)
+                send(message, _match_left(lefts, left_key, *tables_of(message), message.time), output)
             for message, rights in second:
-                send(message, _match_right(rights, right_key, *tables_of(message)), output)
+                send(message, _match_right(rights, right_key, *tables_of(message), message.time), output)
             for capability in due:
                 del tables[capability.time]
 
@@ -175,26 +205,54 @@ def join(
 
 
 def _match_left(
-    batch: list[D], key: Callable[[D], K], lefts: dict[K, list[D]], rights: dict[K, list[E]]
+    batch: list[D], key: Callable[[D], K], lefts: dict[K, list[D]], rights: dict[K, list[E]], time: Time
 ) -> list[tuple[K, D, E]]:
     """Adds records to those of the left; their pairs with those of the right."""
     pairs = []
-    for record in batch:
-        k = key(record)
-        lefts.setdefault(k, []).append(record)
-        for other in rights.get(k, ()):
-            pairs.append((k, record, other))
+    records = iter(batch)
+    try:
+        for record in records:
+            k = key(record)
+            lefts.setdefault(k, []).append(record)
+            for other in rights.get(k, ()):
+                pairs.append((k, record, other))
+    except Exception as error:
+        name_last(error, batch, records)
+        name_time(error, time)
+        raise
     return pairs
 
 
 def _match_right(
-    batch: list[E], key: Callable[[E], K], lefts: dict[K, list[D]], rights: dict[K, list[E]]
+    batch: list[E], key: Callable[[E], K], lefts: dict[K, list[D]], rights: dict[K, list[E]], time: Time
 ) -> list[tuple[K, D, E]]:
     """Adds records to those of the right; their pairs with those of the left."""
     pairs = []
-    for record in batch:
-        k = key(record)
-        rights.setdefault(k, []).append(record)
-        for other in lefts.get(k, ()):
-            pairs.append((k, other, record))
+    records = iter(batch)
+    try:
+        for record in records:
+            k = key(record)
+            rights.setdefault(k, []).append(record)
+            for other in lefts.get(k, ()):
+                pairs.append((k, other, record))
+    except Exception as error:
+        name_last(error, batch, records)
+        name_time(error, time)
+        raise
     return pairs
+
+
+def _emit_pairs(emit: Callable[[K, D, E], F], pairs: list[tuple[K, D, E]], time: Time) -> list[F]:
+    left = iter(pairs)
+    try:
+        return [emit(*pair) for pair in left]
+    except Exception as error:
+        name_last(error, pairs, left)
+        name_time(error, time)
+        raise
+
+
+def _name_last_key(error: Exception, groups: dict[K, S], left: Iterator[tuple[K, S]]) -> None:
+    """Names the key whose state, or records, an iterator over the groups gave last."""
+    for key in last_of(groups, left):
+        name_key(error, key)

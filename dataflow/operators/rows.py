@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
+from dataflow.channels.blame import name_last, name_time
 from dataflow.channels.pact import Batch, Broadcast, Exchange, Pact
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns import Columns
@@ -33,7 +34,12 @@ def _batches(
 
     def step(input: InputPort[D], output: OutputPort[E]) -> None:
         for message, batch in input:
-            output.give(message, function(batch))
+            try:
+                result = function(batch)
+            except Exception as error:
+                name_time(error, message.time)
+                raise
+            output.give(message, result)
 
     return unary(stream, name, lambda _: step, pact=pact, keeps=Keeps.NOTHING)
 
@@ -41,14 +47,33 @@ def _batches(
 def map(stream: Stream[D], function: Callable[[D], E], name: str = "map") -> Stream[E]:
     """`function(record)` for each record."""
     require_callable(function, name, "function of a record")
-    return _batches(stream, name, lambda batch: [function(record) for record in batch])
+    return _batches(stream, name, lambda batch: _each(function, batch))
+
+
+def _each(function: Callable[[D], E], batch: Collection[D]) -> list[E]:
+    """The function of each record. What it raises names the record."""
+    records = iter(batch)
+    try:
+        return [function(record) for record in records]
+    except Exception as error:
+        name_last(error, batch, records)
+        raise
 
 
 def flat_map(stream: Stream[D], function: Callable[[D], Iterable[E]], name: str = "flat_map") -> Stream[E]:
     """Every item of `function(record)`, for each record."""
     require_callable(function, name, "function of a record")
     chain = itertools.chain.from_iterable
-    return _batches(stream, name, lambda batch: list(chain([function(record) for record in batch])))
+
+    def flat(batch: list[D]) -> list[E]:
+        results = iter(_each(function, batch))
+        try:
+            return list(chain(results))
+        except Exception as error:  # in a generator, which runs only now
+            name_last(error, batch, results)
+            raise
+
+    return _batches(stream, name, flat)
 
 
 def filter(stream: Stream[D], predicate: Callable[[D], object], name: str = "filter") -> Stream[D]:
@@ -56,10 +81,14 @@ def filter(stream: Stream[D], predicate: Callable[[D], object], name: str = "fil
     require_callable(predicate, name, "predicate")
 
     def keep(batch: list[D] | Columns) -> list[D] | Columns:
-        if isinstance(batch, Columns):  # columns stay columns
-            rows: list[Record] = batch.rows()
-            return batch.filter(np.fromiter((bool(predicate(row)) for row in rows), np.bool_, len(batch)))
-        return [record for record in batch if predicate(record)]
+        records: Iterator[Record] = iter(batch)
+        try:
+            if isinstance(batch, Columns):  # columns stay columns
+                return batch.filter(np.fromiter((bool(predicate(row)) for row in records), np.bool_, len(batch)))
+            return [record for record in records if predicate(record)]
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
 
     return _batches(stream, name, keep)
 
@@ -74,7 +103,11 @@ def inspect_batch(
 
     def step(input: InputPort, output: OutputPort) -> None:
         for message, batch in input:
-            function(message.time, batch)
+            try:
+                function(message.time, batch)
+            except Exception as error:
+                name_time(error, message.time)
+                raise
             output.give(message, batch)
 
     return unary(stream, name, lambda _: step, keeps=Keeps.NOTHING)
@@ -84,9 +117,14 @@ def inspect(stream: Stream[D], function: Callable[[Time, D], object], name: str 
     """Calls `function(time, record)` for each record, and passes it on."""
     require_callable(function, name, "function of a time and a record")
 
-    def look(time: Time, batch: Iterable[D]) -> None:
-        for record in batch:
-            function(time, record)
+    def look(time: Time, batch: Collection[D]) -> None:
+        records = iter(batch)
+        try:
+            for record in records:
+                function(time, record)
+        except Exception as error:
+            name_last(error, batch, records)
+            raise
 
     return inspect_batch(stream, look, name)
 
@@ -140,7 +178,12 @@ def partition(stream: Stream[D], parts: int, route: Callable[[D], int], name: st
 
         def step() -> None:
             for message, batch in input:
-                for output, share in zip(outputs, _shares(batch, parts, route, name), strict=True):
+                try:
+                    shares = _shares(batch, parts, route, name)
+                except Exception as error:
+                    name_time(error, message.time)
+                    raise
+                for output, share in zip(outputs, shares, strict=True):
                     output.give(message, share)
 
         return step
@@ -152,12 +195,17 @@ def _shares(batch: Batch, parts: int, route: Callable[[Record], int], name: str)
     """What goes to each part of a partition: columns of columns, rows of rows."""
     shares: list[list[Record]] = [[] for _ in range(parts)]
     numbers = []
-    for record in batch:
-        part = route(record)
-        if not 0 <= part < parts:
-            raise ValueError(f"{name} has parts 0 to {parts - 1}; its route says {part!r} for {record!r}")
-        shares[part].append(record)
-        numbers.append(part)
+    records = iter(batch)
+    try:
+        for record in records:
+            part = route(record)
+            if not 0 <= part < parts:
+                raise ValueError(f"{name} has parts 0 to {parts - 1}; its route says {part!r} for {record!r}")
+            shares[part].append(record)
+            numbers.append(part)
+    except Exception as error:
+        name_last(error, batch, records)
+        raise
     return batch.divide(numbers, parts) if isinstance(batch, Columns) else shares
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dataflow.build.builder import Context, OperatorBuilder, require_callable, unary_notify
 from dataflow.build.capability import Capability, MessageCapability
 from dataflow.build.crossings import Waiting
-from dataflow.build.cuts import Keeps
+from dataflow.build.cuts import Keeps, Unrecoverable
 from dataflow.build.notificator import Notificator
 from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch
@@ -77,9 +77,15 @@ def _delay_partial(stream: Stream[D], later: Callable[[Time, D], Time], name: st
     """The same where times are only partially ordered."""
     waiting: dict[Time, list[Batch]] = {}
     domain = stream.scope.domain
+    nested = stream.scope.parent is not None and stream.scope.dataflow.recovers
 
     def on_batch(message: MessageCapability, batch: Batch, output: OutputPort, notificator: Notificator) -> None:
         for new, part in _by_new_time(batch, message.time, later, domain):
+            if nested and new[0] != message.time[0]:
+                raise Unrecoverable(
+                    f"{name} in a nested scope delays a record from {message.time!r} to {new!r}, out of its time in "
+                    "the root: that cannot be recovered. Delay it outside of the nested scope"
+                )
             if new not in waiting or not domain.less_equal(message.time, new):  # the latter raises
                 notificator.notify_at(message.delayed(new))
             waiting.setdefault(new, []).append(part)
@@ -88,4 +94,4 @@ def _delay_partial(stream: Stream[D], later: Callable[[Time, D], Time], name: st
         for part in waiting.pop(capability.time):
             output.give(capability, part)
 
-    return unary_notify(stream, name, on_batch, on_notify)
+    return unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING if nested else Keeps.UNKNOWN)

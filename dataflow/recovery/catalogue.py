@@ -120,13 +120,13 @@ async def claim(
         if content is None and not fresh:
             content = await choose(storage, dataflow, before=before, tell=tell)
         number = numbers[-1] + 1 if numbers else 1
-        claimed = (
-            Manifest(dataflow, number, number, None, created, workers)
-            if content is None
-            else replace(
-                content, dataflow=dataflow, number=number, incarnation=number, created=created, previous=content.number
+        if content is None:
+            claimed = Manifest(dataflow, number, number, None, created, workers)
+        else:
+            repeats = content.previous if content.is_claim else content.number
+            claimed = replace(
+                content, dataflow=dataflow, number=number, incarnation=number, created=created, previous=repeats
             )
-        )
         try:
             await storage.put(manifest_name(dataflow, number), encode_manifest(claimed), if_absent=True)
         except AlreadyThere:  # another run claims, or one that is fenced only now commits

@@ -46,6 +46,9 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     keeper.main = SavedByMain(scope.dataflow)
 
 
+_PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
+
+
 class Keeper:
     """The snapshots of one dataflow on one worker: participants enrol, shares come in, parts go out."""
 
@@ -223,6 +226,7 @@ class Keeper:
         if outcome.cut == FOREVER:
             await self._conclude_final(outcome)
         else:
+            await self._get_ready()
             self._gates.conclude(outcome.cut)
 
     async def _conclude_final(self, outcome: SnapshotOutcome) -> None:
@@ -241,6 +245,12 @@ class Keeper:
 
     # Life
 
+    async def _get_ready(self) -> None:
+        """Has participants make memory ready for the next cut, a little at a time: the stream goes on meanwhile."""
+        for gate in tuple(self.participants.values()):
+            for _ in gate.participant.get_ready():
+                await trio.sleep(_PAUSE)
+
     async def _run(self) -> None:
         if self._context.worker == 0:
             await self.vault.begin()
@@ -250,5 +260,6 @@ class Keeper:
             self._gates.resume(gate)
         for cut in tuple(self._heard):
             self._write_if_complete(cut)
+        await self._get_ready()
         if self._context.worker == 0:
             await self._announcer.run()

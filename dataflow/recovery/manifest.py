@@ -107,9 +107,14 @@ class Manifest:
     files: tuple[SavedFile, ...] = ()
     shares: Encoded = field(default_factory=dict)
     tokens: Encoded = field(default_factory=dict)
-    previous: int | None = None  # the number of the manifest that this one was made from
+    previous: int | None = None  # the number of the snapshot that this one follows; of a claim, the one it repeats
     origin: str = ""  # the savepoint that this line of manifests began with
     format: int = FORMAT
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether a run has put this when it began: it repeats a snapshot, or is empty."""
+        return self.number == self.incarnation
 
     @property
     def size(self) -> int:

@@ -6,7 +6,7 @@ import os
 
 from dataflow.recovery.local import LocalStorage
 from dataflow.recovery.memory import MemoryStorage
-from dataflow.recovery.storage import Storage
+from dataflow.recovery.storage import Storage, check_address
 
 
 def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
@@ -14,10 +14,10 @@ def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
     back as it is. Nothing is read or written yet."""
     if not isinstance(where, str | os.PathLike):
         return where
-    text = os.fspath(where)
+    text = check_address(where)
     scheme, separator, rest = text.partition("://")
     if not separator or isinstance(where, os.PathLike):
-        return LocalStorage(text)
+        return LocalStorage(os.path.expanduser(text))
     if scheme == "file":
         return LocalStorage(rest)
     if scheme == "memory":

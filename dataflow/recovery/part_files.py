@@ -22,7 +22,7 @@ from dataflow.build.hooks import Words
 from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, folder_of
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
-LIMIT = 64 << 20  # bytes of a file
+LIMIT = 31 << 20  # bytes of a file: where it is read, a block of less than 32 MiB reuses memory (dataflow.launch.heap)
 _GROUP = 1 << 20  # bytes that are gathered before they are written
 _ROW = 64  # bytes of a row besides its words and its operator's name, at most
 _BATCH = 2048  # bytes of a batch besides its rows, here and in the footer, at most

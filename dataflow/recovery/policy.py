@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
-from dataflow.recovery.storage import Storage
+from dataflow.recovery.storage import Storage, check_address
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,8 @@ def _place(where: str | os.PathLike[str] | Storage) -> str | Storage:
                 f"snapshots are kept in a folder, or at an address such as s3://bucket/prefix, not {where!r}"
             )
         return where
-    text = os.fspath(where)
-    if not text:
-        raise ValueError("recovery needs a place for snapshots: a folder, or s3://bucket/prefix")
-    return text if "://" in text and isinstance(where, str) else os.path.abspath(text)
+    text = check_address(where)
+    return text if "://" in text and isinstance(where, str) else os.path.abspath(os.path.expanduser(text))
 
 
 def _seconds(name: str, value: float, what: str) -> float:

@@ -96,7 +96,7 @@ class Retention:
 
 
 def _known(manifest: Manifest) -> _Known:
-    return _Known(manifest.number == manifest.incarnation, frozenset(file.name for file in manifest.files))
+    return _Known(manifest.is_claim, frozenset(file.name for file in manifest.files))
 
 
 def _number_of(name: str) -> float:

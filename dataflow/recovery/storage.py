@@ -6,6 +6,7 @@ Names are relative paths of plain characters, such as `dataflow-0/manifest-00000
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Protocol, TypeAlias
 
@@ -57,3 +58,16 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > 900 or max(map(len, name.split("/"))) > 240:
         raise ValueError(f"{name!r} cannot be the name of a blob: plain characters and slashes, no leading dots")
     return name
+
+
+def check_address(where: str | os.PathLike[str]) -> str:
+    """Where snapshots are to be kept, as text; ValueError if a slash is missing. A folder `s3:` would be made."""
+    text = os.fspath(where)
+    if not text:
+        raise ValueError("recovery needs a place for snapshots: a folder, or s3://bucket/prefix")
+    scheme, colon, rest = text.partition(":")
+    if colon and len(scheme) > 1 and scheme.isalnum() and not rest.startswith("//") and isinstance(where, str):
+        raise ValueError(
+            f"{scheme}: is no folder, and no address either: write {scheme}://..., or ./{scheme}:... for a folder"
+        )
+    return text

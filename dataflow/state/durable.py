@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.build.hooks import Words
+from dataflow.state.memory.slab import Slab
 from dataflow.state.pieces import pack, unpack
 from dataflow.state.store import B, Store
 
@@ -43,6 +44,10 @@ class DurableStore(Generic[B]):
     def copy(self, shard: int, limit: int) -> Iterator[Words]:
         """The packed pieces of a bin, which stays as it is."""
         return map(pack, self._store.copy_bin(shard, limit))
+
+    def copy_into(self, slab: Slab, shard: int, limit: int) -> list[Words]:
+        """The same, in memory of a slab as far as it has room."""
+        return [pack(piece, slab.take) for piece in self._store.copy_bin(shard, limit)]
 
     def copy_apart(self, limit: int) -> Iterator[Words]:
         """The packed pieces of the keys that live apart from their bins."""

@@ -8,7 +8,7 @@ of ten words, the key (if it is a single key that travels), the part's descripti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -47,13 +47,23 @@ class Piece(NamedTuple):
         return len(self.key) > 0 and not self.apart
 
 
-def pack(piece: Piece) -> Words:
-    """One piece as words. Copies the state, which its store may forget then."""
+def _fresh(count: int) -> Words:
+    return np.empty(count, np.uint64)
+
+
+def pack(piece: Piece, place: Callable[[int], Words] = _fresh) -> Words:
+    """One piece as words, where `place` makes room for them. Copies the state, which its store may forget then."""
     numbers = (
         piece.bin, piece.part, piece.at, *piece.head, piece.apart,
         len(piece.key), len(piece.description), len(piece.words),
     )  # fmt: skip
-    return np.concatenate([np.array(numbers, np.uint64), piece.key, piece.description, piece.words])
+    key, description = HEAD + len(piece.key), HEAD + len(piece.key) + len(piece.description)
+    packed = place(description + len(piece.words))
+    packed[:HEAD] = numbers
+    packed[HEAD:key] = piece.key
+    packed[key:description] = piece.description
+    packed[description:] = piece.words
+    return packed
 
 
 def unpack(message: Words) -> Iterator[Piece]:

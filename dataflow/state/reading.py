@@ -16,8 +16,7 @@ import numpy as np
 
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
-from dataflow.state.arrays import Words
-from dataflow.state.pieces import unpack
+from dataflow.state.pieces import Words, unpack
 from dataflow.state.store import BinView, Key, Store
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.join_store import JoinStore
@@ -58,6 +57,17 @@ class SavedState:
         for bin in self._home.occupied().tolist():
             yield self._home.view(bin)
 
+    def table(self) -> tuple[Columns, Words | None]:
+        """All state in bins as columns, the key and the fields; and the post-dated records, as rows of words. For state
+        of folds."""
+        if not isinstance(self._home, _SavedColumns):
+            raise ValueError("only the state of folds has fields that can be converted")
+        pending = self._home.pending
+        if pending is None:
+            return self._home.table.read(), None
+        times, keys, values = pending.due_all()
+        return self._home.table.read(), pending.rows_of(times, keys, values)
+
     def apart(self) -> tuple[dict[Key, State], list[tuple[Time, Record]]]:
         """The keys that live apart from their bins, with their state; and their post-dated records."""
         if isinstance(self._apart, ColumnStore):
@@ -67,6 +77,15 @@ class SavedState:
         keys = self._home.held.apart_keys
         looks = [self._home.held.look((key,)) for key in keys]
         return dict(self._home.view_apart()), [each for _, pending in looks for each in pending]
+
+
+def pieces_apart(share: object) -> list[Words]:
+    """The packed pieces of keys that live apart from their bins, from an operator's plain share of a snapshot (see
+    `dataflow.state.kept`). ValueError if it is none."""
+    match share:
+        case [_, list(pieces)] if all(type(piece) is bytes and len(piece) % 8 == 0 for piece in pieces):
+            return [np.frombuffer(piece, np.uint64).copy() for piece in pieces]  # compiled code wants to own it
+    raise ValueError("the plain share of an operator is not what operators give")
 
 
 def view_saved(description: Mapping[str, str], pieces: Iterable[Words]) -> Iterator[BinView]:

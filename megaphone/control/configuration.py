@@ -3,7 +3,8 @@
 An update may come any time ahead. It is *pending* until the control frontier has passed its time: until then more may
 come for that time. Then it is *final*, and every worker that reads the same control stream has the same one. Of
 several updates for one bin at one time, the greatest worker wins, on all workers alike: messages of different workers
-have no order. Beside the table of bins there is one of single keys, where any are pinned (see `pins`).
+have no order. Beside the table of bins there is one of single keys, where any are pinned (see `pins`), and what is
+known of plans, where bins have some (see `replans`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from dataflow.state.values import Key
+from megaphone.control.replans import KnownPlans, Replan
 from megaphone.control.updates import Assign, Move, Moves, Update
 from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
@@ -27,13 +29,15 @@ Table: TypeAlias = NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Migration:
-    """What moves at a time: bins with where they are and where they go, and single keys."""
+    """What changes at a time: bins with where they are and where they go, single keys, and plans."""
 
     time: int
     bins: NDArray[np.intp]
     origins: Table
     destinations: Table
-    keys: KeyMoves | None = None
+    keys: KeyMoves | None
+    replans: Sequence[tuple[NDArray[np.int64], Replan]]  # bins, and the plan that they get
+    table: Table  # from then on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +54,13 @@ class Configurations(Generic[A]):
     Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Sequence[int], keys: KeySpace[A]) -> None:
+    def __init__(self, initial: Sequence[int], keys: KeySpace[A], plans: KnownPlans) -> None:
         self._first: Configuration[A] = Configuration(
             np.asarray(initial, np.uint16), None
         )  # before the first of _since
         self._since: SortedDict[int, Configuration[A]] = SortedDict()  # each from its time on
         self._keys: KeySpace[A] = keys
+        self._plans = plans
         self._pending: SortedDict[int, list[Update]] = SortedDict()
 
     @property
@@ -67,6 +72,7 @@ class Configurations(Generic[A]):
         """Takes checked updates for a time that is not final; whether they are the first for it."""
         first = time not in self._pending
         self._pending.setdefault(time, []).extend(updates)
+        self._plans.accept(time, [update for update in updates if isinstance(update, Replan)])
         return first
 
     def finalise(self, is_final: Callable[[int], bool]) -> list[Migration]:
@@ -79,7 +85,8 @@ class Configurations(Generic[A]):
             overrides, keys = self._pin([u for u in updates if isinstance(u, Pins)], before, new)
             self._since[time] = Configuration(new, overrides)
             bins = np.flatnonzero(old != new)
-            migrations.append(Migration(time, bins, old[bins], new[bins], keys))
+            replans = self._plans.finalise(time)
+            migrations.append(Migration(time, bins, old[bins], new[bins], keys, replans, new))
         return migrations
 
     def _pin(
@@ -128,6 +135,7 @@ class Configurations(Generic[A]):
         """Forgets configurations that were replaced at times for which nobody can ask any more."""
         while self._since and is_past(self._since.peekitem(0)[0]):
             _, self._first = self._since.popitem(0)
+        self._plans.retire(is_past)
 
     @property
     def _last(self) -> Configuration[A]:

@@ -3,7 +3,8 @@
 S has an input for the records of each input of F, and one for migrating state. It installs pieces of bins as they
 arrive; a bin is there when all of its pieces have. It applies the records of a time, those that arrived and those that
 were put off until then, once no input can deliver that time any more: that is `dataflow.state.host`, the same for rows
-and columns, and for operators that do not migrate. S adds the state that arrives, and statistics.
+and columns, and for operators that do not migrate. S adds the state that arrives, and statistics; and where bins have
+plans, the work that these have for the background.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.keys.returns import Returning
 from megaphone.load.statistics import Counted, Heaviest, Reporter
+from megaphone.plans.door import PlanStore
 from megaphone.router.routing import Shared
+
+BUDGET = 1 << 10  # pairs that S looks at in one step in the background, unless the operator is told otherwise
 
 C_contra = TypeVar("C_contra", contravariant=True)
 
@@ -36,7 +40,8 @@ class HeavyHitters(Protocol[C_contra]):
 
 
 class S(Generic[B]):
-    """The step of S, and the observer of its host. `ports`: how many inputs have records."""
+    """The step of S, and the observer of its host. `ports`: how many inputs have records. `budget`: of the background,
+    for each step in which nothing was applied."""
 
     def __init__(
         self,
@@ -45,6 +50,7 @@ class S(Generic[B]):
         ports: int,
         interval: float | Duration | None,
         make_heavy: Callable[[], HeavyHitters[B]],
+        budget: int = BUDGET,
     ) -> None:
         self._store: Store[B] = shared.store
         self._arrivals: InputPort = context.inputs[ports]
@@ -56,6 +62,11 @@ class S(Generic[B]):
         self._reporter = Reporter(
             context, context.outputs[1], self._store.bins, interval, self._counted, self._tell_heavy
         )
+        self._plans = self._store if isinstance(self._store, PlanStore) else None
+        self._budget = budget
+        self._context = context
+        self._is_idle = True
+        self._kept = shared.kept
         self._apart = 0  # records of keys that live apart, as far as the reporter knows
         shared.state_changed = context.activate
 
@@ -66,8 +77,22 @@ class S(Generic[B]):
         if self._arrivals.queue:
             self._install_arrivals()
         self._install_returning()
+        self._is_idle = True
         self._host.step()
+        if self._plans is not None and self._plans.next_work is not None:
+            self._work(self._plans)
         self._reporter.end()
+
+    def _work(self, plans: PlanStore[B]) -> None:
+        """Does some work for the background if nothing was applied in this step, and comes back for the rest; unless
+        nothing can come any more that it would be for."""
+        if self._is_idle:
+            bin = plans.next_work
+            if self._kept is not None and bin is not None:
+                self._kept.touch([bin])  # what is frozen for a snapshot is copied before it changes
+            plans.work(self._budget)
+        if plans.next_work is not None and not all(port.done for port in self._context.inputs):
+            self._context.activate()
 
     def _install_arrivals(self) -> None:
         """A key that goes back into its bin waits: the bin may be on its way at the same time."""
@@ -116,6 +141,7 @@ class S(Generic[B]):
 
     def applied(self, since: Time, until: Time, nanoseconds: int) -> None:
         """Records of these times have been applied."""
+        self._is_idle = False
         apart, self._apart = self._store.apart_records - self._apart, self._store.apart_records
         self._reporter.spent(nanoseconds, apart)
         least = self._store.least_pending

@@ -1,33 +1,52 @@
-"""The controller: feeds the steps of a migration to the control stream, each when the one before is done."""
+"""The controller: feeds the steps of a migration to the control stream, each when the one before is done.
+
+A migration moves bins, or changes their plans, or both at once.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow import InputHandle, Stream
+from dataflow import Stream
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
+from megaphone.control.replans import Replan, check_replan
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
-from megaphone.migration.strategies import Strategy, all_at_once
+from megaphone.migration.strategies import Change, Strategy, all_at_once
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationProgress:
-    """How far a migration has come."""
+    """How far a migration has come. Bins whose plan changes count as moved when the change has begun."""
 
     steps_done: int
     steps: int
     bins_moved: int
     bins: int
+
+
+class UpdateInput(Protocol):
+    """Where a controller sends updates: an input that main feeds, or `scope.control()`, which the run advances."""
+
+    @property
+    def time(self) -> Time:
+        """The least time at which an update can take effect."""
+
+    def send(self, records: list[Update], at: Time = None) -> None:
+        """Sends updates at that time, or at a later one."""
+
+    def advance_to(self, time: Time) -> None:
+        """Promises that nothing will be sent before a time."""
 
 
 class Controller:
@@ -44,7 +63,7 @@ class Controller:
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle[Update], stream: Stream[Record] | Group, lead: int = 0) -> None:
+    def __init__(self, control: UpdateInput, stream: Stream[Record] | Group, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
         if not isinstance(stream, Migratable | Group):
@@ -58,6 +77,7 @@ class Controller:
         self._strategy = all_at_once()
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
         self._pins: Pins | None = None  # single keys that move before the first step
+        self._replan: Replan | None = None  # the plan that bins of the steps get, if it is about that
         self._moving: list[Move] = []  # the step that is not complete
         self._under_way: Time | None = None  # its time
         self._progress = MigrationProgress(0, 0, 0, 0)
@@ -73,6 +93,12 @@ class Controller:
     def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         return self._operator.pinned
+
+    @property
+    def plans(self) -> list[str]:
+        """By bin, the plan that it has or is on its way to, as far as that is final. Operators without plans have
+        none."""
+        return [] if isinstance(self._operator, Group) else self._operator.plans.plans
 
     @property
     def peers(self) -> int:
@@ -123,19 +149,55 @@ class Controller:
         `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
         step of their own, before the others.
         """
+        self._require_rest()
+        usable, workers = self._usable(strategy), self._target(to)
+        changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(self.configuration, workers, strict=True)) if a != z]
+        self._pins = self._checked(pins) if pins else None
+        self._begin(usable, changes, None)
+
+    def replan(
+        self,
+        replan: Replan | str,
+        strategy: Strategy | None = None,
+        to: Sequence[int] | NDArray[np.integer] | None = None,
+    ) -> None:
+        """Begins to change plans, of all bins or those that the replan names, step by step as the strategy says. With
+        `to`, bins go there in the same steps. ControlError if a migration is under way, or the replan makes no sense.
+
+        A step is done when its bins have begun with their new plan; HybMig and parallel track go on after that.
+        """
+        self._require_rest()
+        if isinstance(self._operator, Group):
+            raise ControlError("a group has no plan of its own: give the operator that has one a controller of its own")
+        asked = check_replan(Replan(replan) if isinstance(replan, str) else replan, self._operator.bins)
+        if asked.plan is None:
+            raise ControlError("a replan needs a plan: cancel() gives up the steps that have not begun")
+        checked = self._operator.plans.checked(asked)
+        usable = self._usable(strategy)
+        here = self.configuration
+        there = here if to is None else self._target(to)
+        named = range(self._operator.bins) if checked.bins is None else checked.bins
+        plans = self._operator.plans.plans
+        changing = {int(bin) for bin in named if plans[bin] != checked.plan}
+        moving = {bin for bin, (a, z) in enumerate(zip(here, there, strict=True)) if a != z}
+        changes = [Change(bin, here[bin], there[bin]) for bin in sorted(changing | moving)]
+        self._begin(usable, changes, replace(checked, bins=np.array(sorted(changing))))
+
+    def _begin(self, strategy: Strategy, changes: list[Change], replan: Replan | None) -> None:
+        known = self._operator.statistics
+        steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
+        self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
+        self._idle_since = strategy.gap
+        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+
+    def _require_rest(self) -> None:
         if self.busy:
             raise ControlError("a migration is under way: wait until it is done, or cancel it")
-        operator = self._operator
-        target = check_update(Assign(to), operator.bins, operator.peers)
+
+    def _target(self, to: Sequence[int] | NDArray[np.integer]) -> tuple[int, ...]:
+        target = check_update(Assign(to), self._operator.bins, self._operator.peers)
         assert isinstance(target, Assign)
-        self._strategy = self._usable(strategy)
-        known = operator.statistics
-        workers = tuple(target.workers)
-        steps = self._strategy.steps(self.configuration, workers, known.bytes.tolist(), known.records.tolist())
-        self._pins = self._checked(pins) if pins else None
-        self._waiting = deque(steps)
-        self._idle_since = self._strategy.gap
-        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+        return tuple(target.workers)
 
     def _usable(self, strategy: object) -> Strategy:
         if strategy is None:
@@ -167,6 +229,7 @@ class Controller:
         if self._lead:
             time += self._lead
         self._control.advance_to(time)
+        time = max(time, self._control.time)  # a stream that the run advances may be further
         if self._under_way is not None and self._operator.passed(self._under_way):
             now = self._progress
             self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))
@@ -184,13 +247,25 @@ class Controller:
     def _send_step(self, time: Time) -> None:
         """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
         now, rest = self._strategy.split(self._waiting[0], self._sizes_of(self._waiting[0]))
-        self._control.send([Moves(np.array([m.bin for m in now]), np.array([m.worker for m in now]))])
+        self._control.send(self._updates(now))
         if rest:
             self._waiting[0] = rest
             self._progress = replace(self._progress, steps=self._progress.steps + 1)
         else:
             self._waiting.popleft()
         self._under_way, self._moving = time, now
+
+    def _updates(self, step: list[Move]) -> list[Update]:
+        """What is said for a step: which bins go where, and which get another plan."""
+        bins, workers = np.array([move.bin for move in step]), np.array([move.worker for move in step])
+        if self._replan is None:
+            return [Moves(bins, workers)]
+        assert self._replan.bins is not None and isinstance(self._operator, Handle)
+        plans = self._operator.plans.plans  # somebody else may have sent a replan meanwhile
+        replanned = np.array([b for b in bins.tolist() if b in self._replan.bins and plans[b] != self._replan.plan])
+        moved = workers != self._operator.configuration[bins]
+        updates: list[Update] = [replace(self._replan, bins=replanned)] if len(replanned) else []
+        return updates + ([Moves(bins[moved], workers[moved])] if moved.any() else [])
 
     def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
         """By bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""

@@ -1,8 +1,8 @@
 """Strategies: how a migration from one assignment of bins to another is cut into steps. Pure values and functions.
 
 A step is a list of moves that take effect at one time. Fewer steps finish sooner; smaller ones disturb less (section
-3.3). `matched` puts into one step moves in which each worker sends and receives at most one bin (section 4.4): such
-moves do not stand in each other's way.
+3.3). The same steps change the plans of bins. `matched` puts into one step moves in which each worker sends and
+receives at most one bin (section 4.4): such moves do not stand in each other's way.
 
 Bins go in the order of their numbers, or the biggest or hottest first. A byte budget bounds what is in flight: a step
 whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces). All but
@@ -28,7 +28,7 @@ Order = Literal["biggest", "hottest"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A bin that moves."""
+    """A bin that moves, or changes its plan where it is."""
 
     bin: int
     origin: int
@@ -71,6 +71,12 @@ class Strategy:
     ) -> list[list[Move]]:
         """The steps that lead from one assignment to another. `sizes` and `records` by bin: for the order."""
         changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(current, target, strict=True)) if a != z]
+        return self.cut_up(changes, sizes, records)
+
+    def cut_up(
+        self, changes: list[Change], sizes: Sequence[int] | None = None, records: Sequence[int] | None = None
+    ) -> list[list[Move]]:
+        """The steps of any changes: bins may stay where they are, if it is their plan that changes."""
         weights = {"biggest": sizes, "hottest": records}.get(self.order or "")
         if weights is not None:
             changes.sort(key=lambda change: -weights[change.bin])  # stable: equal ones stay in the order of numbers

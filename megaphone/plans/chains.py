@@ -26,8 +26,9 @@ class Condition:
 
     def holds(self, composite: Composite) -> bool:
         """Whether a composite satisfies it, as far as it goes."""
+        parts = composite[0]
         for slot in self.slots:
-            part = composite[slot]
+            part = parts[slot]
             if part is not None and part[0] >= self.before:
                 return False
         return True

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from dataflow.state.values import Key
-from megaphone.plans.composites import Composite, earliest
+from megaphone.plans.composites import Composite
 
 
 class State:
-    """Composites by key. Costs: adding and probing O(1) for each; purging O(composites)."""
+    """Composites by key. Costs: adding and probing O(1) for each; purging O(composites); its length O(1)."""
 
-    __slots__ = ("by_key",)
+    __slots__ = ("_count", "by_key")
 
     def __init__(self) -> None:
         self.by_key: dict[Key, list[Composite]] = {}
+        self._count = 0
 
-    def add(self, key: Key, composites: Iterable[Composite]) -> None:
+    def add(self, key: Key, composites: Collection[Composite]) -> None:
         """Adds composites of a key."""
-        self.by_key.setdefault(key, []).extend(composites)
+        if composites:
+            self.by_key.setdefault(key, []).extend(composites)
+            self._count += len(composites)
 
     def probe(self, key: Key) -> Iterator[Composite]:
         """The composites of a key."""
@@ -27,7 +30,9 @@ class State:
     def purge(self, before: int) -> None:
         """Forgets composites with a component before a time."""
         for key in [*self.by_key]:
-            left = [composite for composite in self.by_key[key] if earliest(composite) >= before]
+            held = self.by_key[key]
+            left = [composite for composite in held if composite[1] >= before]
+            self._count -= len(held) - len(left)
             if left:
                 self.by_key[key] = left
             else:
@@ -39,4 +44,4 @@ class State:
                 yield key, composite
 
     def __len__(self) -> int:
-        return sum(map(len, self.by_key.values()))
+        return self._count

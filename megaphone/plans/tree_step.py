@@ -6,12 +6,12 @@ dL and dR what is new there; then everything new goes into its state, all at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TypeAlias
 
 from dataflow.state.values import Key
-from megaphone.plans.composites import Composite, earliest, latest, merge
-from megaphone.plans.query import Check, Query
+from megaphone.plans.composites import Composite
+from megaphone.plans.query import Query
 from megaphone.plans.states import State
 from megaphone.plans.trees import Join, Streams, Tree, joins
 
@@ -41,28 +41,19 @@ def step(
     `keep`: what is not kept is discarded, at every node.
     """
     for node in joins(tree):
-        joined = _join(node, query, made, states, evaluations)
-        made[node.streams] = _gathered(joined, keep)
+        made[node.streams] = _join(node, query, made, states, evaluations, keep)
     return made[tree.streams]
 
 
 def fill(node: Join, query: Query, states: Mapping[Streams, State], into: State, evaluations: Evaluations) -> None:
     """Joins the states of a node's sides (moving state, step 3)."""
     left, right = states[node.left.streams], states[node.right.streams]
-    checks = query.checks(node.left.streams, node.right.streams)
+    joint = query.joint(node.left.streams, node.right.streams)
     evaluations.count += len(left) * len(right)
     for key, one in left:
         for other in right.probe(key):
-            if (composite := combine(one, other, query.window, checks)) is not None:
+            if (composite := joint.combine(one, other)) is not None:
                 into.add(key, (composite,))
-
-
-def combine(one: Composite, other: Composite, window: int, checks: list[Check]) -> Composite | None:
-    """Both together, if they may be."""
-    composite = merge(one, other)
-    if latest(composite) - earliest(composite) > window:
-        return None
-    return composite if all(check.holds(composite) for check in checks) else None
 
 
 def insert(made: Mapping[Streams, Delta], states: Mapping[Streams, State]) -> None:
@@ -78,28 +69,22 @@ def _join(
     made: Mapping[Streams, Delta],
     states: Mapping[Streams, State],
     evaluations: Evaluations,
-) -> Iterator[tuple[Key, Composite]]:
+    keep: Keep | None,
+) -> Delta:
+    """What is new at a node."""
     left, right = node.left.streams, node.right.streams
-    checks = query.checks(left, right)
     new_left, new_right = made.get(left, {}), made.get(right, {})
     evaluations.count += sum(map(len, new_left.values())) * len(states[right])
     evaluations.count += sum(map(len, new_right.values())) * len(states[left])
-    for key, ones in new_left.items():
-        others = [*states[right].probe(key), *new_right.get(key, ())]
-        for one in ones:
-            for other in others:
-                if (composite := combine(one, other, query.window, checks)) is not None:
-                    yield key, composite
-    for key, others in new_right.items():
-        for one in states[left].probe(key):
-            for other in others:
-                if (composite := combine(one, other, query.window, checks)) is not None:
-                    yield key, composite
-
-
-def _gathered(joined: Iterator[tuple[Key, Composite]], keep: Keep | None) -> Delta:
+    combine = query.joint(left, right).combine
     delta: Delta = {}
-    for key, composite in joined:
-        if keep is None or keep(composite):
-            delta.setdefault(key, []).append(composite)
-    return delta
+    for key, ones in new_left.items():
+        if others := [*states[right].probe(key), *new_right.get(key, ())]:
+            delta[key] = [c for one in ones for other in others if (c := combine(one, other)) is not None]
+    for key, others in new_right.items():
+        if ones := [*states[left].probe(key)]:
+            found = [c for one in ones for other in others if (c := combine(one, other)) is not None]
+            delta[key] = [*delta[key], *found] if key in delta else found
+    if keep is not None:
+        delta = {key: [*filter(keep, composites)] for key, composites in delta.items()}
+    return {key: composites for key, composites in delta.items() if composites}

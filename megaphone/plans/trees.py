@@ -113,6 +113,18 @@ def _leaf(word: str, text: str, streams: Sequence[str]) -> Leaf:
     return Leaf(frozenset((word,)))
 
 
+def canonical(tree: Tree, streams: Sequence[str]) -> Tree:
+    """The same plan, with the side of the earlier streams on the left: plans that are equal are written alike.
+
+    >>> str(canonical(parse("(d c) (b a)", "abcd"), "abcd"))
+    '(a b) (c d)'
+    """
+    if isinstance(tree, Leaf):
+        return tree
+    sides = (canonical(side, streams) for side in (tree.left, tree.right))
+    return Join(*sorted(sides, key=lambda side: min(streams.index(stream) for stream in side.streams)))
+
+
 def joins(tree: Tree) -> Iterator[Join]:
     """Every node, children before parents."""
     if isinstance(tree, Join):
@@ -131,7 +143,7 @@ def leaves(tree: Tree) -> Iterator[Leaf]:
 
 
 def lowest(tree: Tree) -> list[Join]:
-    """The nodes with two sources: L of section 3.3."""
+    """Each lowest node, one with two sources: L of section 3.3."""
     return [node for node in joins(tree) if isinstance(node.left, Leaf) and isinstance(node.right, Leaf)]
 
 

@@ -1,4 +1,5 @@
-"""What a snapshot has of a migratable operator besides its bins: where they are, the pins, and the last statistics."""
+"""What a snapshot has of a migratable operator besides its bins: where they are, pins, what is known of their plans,
+and the last statistics."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Table
+from megaphone.control.replans import KnownPlans
 from megaphone.load.statistics import Statistics
 
 
@@ -17,9 +19,15 @@ class KeptPlacement:
     worker 0 gives it."""
 
     def __init__(
-        self, configurations: Callable[[], Configurations[Any]], statistics: Statistics, worker: int, peers: int
+        self,
+        configurations: Callable[[], Configurations[Any]],
+        plans: KnownPlans,
+        statistics: Statistics,
+        worker: int,
+        peers: int,
     ) -> None:
         self._configurations = configurations
+        self._plans = plans
         self._statistics = statistics
         self._worker = worker
         self._peers = peers
@@ -32,22 +40,26 @@ class KeptPlacement:
         configurations, known = self._configurations(), self._statistics
         table, pins = configurations.at(cut - 1), configurations.pins_at(cut - 1)
         loads = [numbers.astype("<i8").tobytes() for numbers in (known.records, known.nanoseconds, known.bytes)]
-        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads]
+        plans = [list(plan) for plan in self._plans.changed_at(cut - 1).items()]
+        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads, plans]
 
     def restore(self, shares: Mapping[int, object]) -> None:
         """With as many workers as before, everything is where it was; else bins are dealt out evenly, and pins go to
         their worker mod workers. The statistics are of bins, wherever they are."""
         share = shares[0]
         assert isinstance(share, list)
-        saved, pins, loads = share
+        saved, pins, loads, plans = share
         table = np.frombuffer(saved, "<u2").astype(np.uint16)
-        if len(shares) != self._peers:
-            table = (np.arange(len(table)) % self._peers).astype(np.uint16)
+        bins = len(self._configurations().latest)
+        if len(shares) != self._peers or len(table) != bins:
+            table = (np.arange(bins) % self._peers).astype(np.uint16)
         self._restored = table
         self._configurations().restore(table, {key: worker % self._peers for key, worker in pins})
+        self._plans.restore(dict(plans))
         known = self._statistics
         for numbers, data in zip((known.records, known.nanoseconds, known.bytes), loads, strict=True):
-            numbers[:] = np.frombuffer(data, "<i8")
+            if len(data) == 8 * bins:  # else of other bins, which say nothing of these
+                numbers[:] = np.frombuffer(data, "<i8")
 
     def owns(self, shard: int) -> bool:
         """Whether a bin is this worker's, as of where the run goes on."""

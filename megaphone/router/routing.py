@@ -3,6 +3,7 @@
 F has two inputs, data and control, and two outputs to S, data and state. It keeps data back while the configuration
 at its time is not certain. For each time at which bins move it holds a capability, from when it hears of that until
 it has sent its own share of those bins; it sends them when the output frontier of S shows nothing before that time.
+Where bins have plans, F tells its S in the same way that they get another.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from dataflow.state.store import B, Store
 from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
+from megaphone.control.replans import KnownPlans, Replan
 from megaphone.control.updates import Update, check_update
 from megaphone.keys.keyspace import KeySpace
 from megaphone.keys.pins import KeyMoves, Pins
+from megaphone.plans.door import replan_pieces
 
 PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
 WINDOW = 64 << 20  # bytes of state that F has on its way: it sends no more until some have been taken
-
 
 
 class ControlPact(Broadcast):
@@ -43,15 +45,20 @@ class ControlPact(Broadcast):
     name = "control"
     validates = True
 
-    def __init__(self, operator: str, bins: int, peers: int, keys: KeySpace[Any], hooks: HookRegistry) -> None:
+    def __init__(
+        self, operator: str, bins: int, peers: int, keys: KeySpace[Any], plans: KnownPlans, hooks: HookRegistry
+    ) -> None:
         self._operator = operator
         self._hooks = hooks
         self._bins = bins
         self._peers = peers
         self._keys = keys
+        self._plans = plans
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
-        return super().split([self.checked(update) for update in batch], peers)
+        checked = [self.checked(update) for update in batch]
+        self._plans.sent([update for update in checked if isinstance(update, Replan) and self.concerns(update)])
+        return super().split(checked, peers)
 
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
@@ -59,6 +66,8 @@ class ControlPact(Broadcast):
             self._hooks.named(update.operator)  # an operator that nobody knows is a mistake
             return update
         checked = check_update(update, self._bins, self._peers)
+        if isinstance(checked, Replan):
+            return self._plans.checked(checked)
         return replace(checked, keys=self._keys.check(checked.keys)) if isinstance(checked, Pins) else checked
 
     def concerns(self, update: Update) -> bool:
@@ -107,6 +116,7 @@ class Shared(Generic[B]):
     """What F and S of one operator on one worker have in common (section 4.2: a shared pointer to the bins)."""
 
     store: Store[B]  # what S holds, and F takes from
+    plans: KnownPlans  # what was said of the plans of bins
     nothing_before: Callable[[Time], bool]  # whether S's output frontier shows nothing before a time
     on_its_way: Callable[[], int] = field(default=lambda: 0)  # bytes of state that F has sent and no S has taken
     state_changed: Callable[[], None] = field(default=lambda: None)  # activates S: F has taken a bin
@@ -148,7 +158,7 @@ class Router(ABC, Generic[B]):
         self._records: Sequence[OutputPort] = context.outputs[:ports]
         self._state: OutputPort = context.outputs[ports]
         self._sending: Iterator[tuple[Parts, int]] | None = None  # what is left of the migration that has begun
-        self._configurations: Configurations[Any] = Configurations(initial, keys)
+        self._configurations: Configurations[Any] = Configurations(initial, keys, shared.plans)
         self._held: dict[Time, Capability] = {}  # for the state output, by configuration time
         self._due: deque[Migration] = deque()  # final, and not yet sent
         # Kept back, by time: (capability, input, batch)
@@ -156,6 +166,7 @@ class Router(ABC, Generic[B]):
 
     def step(self) -> None:
         """Control and state come before data."""
+        self._shared.plans.trusts = False  # what an earlier life had accepted has been sent again
         if self._has_nothing_to_do():
             return
         self._accept_updates()
@@ -226,6 +237,10 @@ class Router(ABC, Generic[B]):
 
     def _departing(self, migration: Migration) -> Iterator[tuple[int, Piece]]:
         """Pieces of what leaves, and to which worker."""
+        for bins, replan in migration.replans:  # to this worker's own S: it has those bins from then on
+            mine = bins[migration.table[bins] == self._context.worker]
+            for piece in replan_pieces(migration.time, mine, replan):
+                yield self._context.worker, piece
         if migration.keys is not None:
             yield from self._departing_keys(migration.keys)  # first: a key that is apart does not leave with its bin
         mine = migration.origins == self._context.worker

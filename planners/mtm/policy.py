@@ -50,9 +50,7 @@ def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[F
 
 
 @kernel()
-def _settle(
-    which: Ints, row: Ints, direct: Floats, targets: Ints, weights: Floats, costs: Floats, rounds: int
-) -> None:
+def _settle(which: Ints, row: Ints, direct: Floats, targets: Ints, weights: Floats, costs: Floats, rounds: int) -> None:
     """Applies fixed choices to these partitionings, in place, until rounding is all that changes."""
     for _ in range(rounds):
         change = scale = 0.0

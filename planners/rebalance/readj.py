@@ -89,9 +89,7 @@ def _swap(cost: Floats, assignment: Ints, loads: Floats, limit: float, heavy: ND
 
 
 @compiled
-def _best(
-    cost: Floats, assignment: Ints, loads: Floats, heavy: NDArray[np.int64]
-) -> tuple[int, int, int, float]:
+def _best(cost: Floats, assignment: Ints, loads: Floats, heavy: NDArray[np.int64]) -> tuple[int, int, int, float]:
     """The key to move, the key to swap it with or -1, the destination, and half of what the sum of squares loses."""
     mover, partner, destination, gain = -1, -1, -1, 0.0
     for k in heavy:

@@ -108,9 +108,7 @@ class Stage:
 STAGES = ("run", "workload", "transitions", "count", "enumerate", "project", "tables")
 
 
-def main(
-    arguments: Sequence[str] | None = None, start: Callable[[str | None], SparkSession] = session.start
-) -> int:
+def main(arguments: Sequence[str] | None = None, start: Callable[[str | None], SparkSession] = session.start) -> int:
     """Runs the command and returns its exit code. A session that was given (by tests) is not stopped."""
     options = _parser().parse_args(arguments)
     try:

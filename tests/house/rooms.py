@@ -30,8 +30,9 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
-dataflow.__main__: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.run
+dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
+dataflow.commands: dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -42,21 +43,21 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
 megaphone.control: dataflow dataflow.errors dataflow.state.values megaphone.errors megaphone.keys
 megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
-megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load
-megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.router
+megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
+megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
 megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
-megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.host megaphone.keys megaphone.load megaphone.router
+megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.router
 megaphone.migration: dataflow dataflow.errors dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
-megaphone.plans: dataflow.errors dataflow.state.values
+megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
 megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
-megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators | dataflow.state.folds
+megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds
 
 planners.errors:
 planners.decoding: planners.errors
@@ -66,8 +67,9 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance
+planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
@@ -117,6 +119,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     ),
     "trio": (
         "dataflow.comm",
+        "dataflow.commands",
         "dataflow.execute",
         "dataflow.launch",
         "dataflow.operators",

@@ -18,6 +18,7 @@ import dataflow
 ROOT = Path(dataflow.__file__).parents[1]
 MARK = "DATAFLOW_TEST_MARK"
 SOON = 8.0  # seconds: "within a few", on a machine that may be busy with other things
+READY = 60.0  # seconds: nothing is promised of how long programs take to start, or to get somewhere
 PREAMBLE = """
 import os, signal, subprocess, sys, time, trio, dataflow, dataflow.errors
 from dataflow.launch.supervisor import Settings, run_processes
@@ -56,7 +57,7 @@ class Program:
 
     def workers(self, count: int) -> list[int]:
         """Its workers, once there are so many; oldest first."""
-        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}")
+        wait_until(lambda: len(self.children()) == count, f"{count} workers of {self._name}", READY)
         return self.children()
 
     def children(self) -> list[int]:
@@ -70,7 +71,7 @@ class Program:
 
     def wait_for(self, text: str) -> None:
         """Waits until that has been printed."""
-        wait_until(lambda: text in self.out or self.process.poll() is not None, f"{text!r} from {self._name}")
+        wait_until(lambda: text in self.out or self.process.poll() is not None, f"{text!r} from {self._name}", READY)
         assert text in self.out, f"{self._name} ended without printing {text!r}:\n{self.err}"
 
     @property
@@ -107,7 +108,7 @@ class Arena:
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self._mark = uuid.uuid4().hex
-        self._shared = _listing("/dev/shm")
+        self._shared = _segments()
         self._count = 0
         self.environment = {
             **os.environ,
@@ -175,7 +176,7 @@ class Arena:
         """Fails unless all processes are gone, soon, and nothing else is left."""
         wait_until(lambda: not self.processes(), lambda: f"the end of {self.processes()}")
         assert _listing(self.temporary) == set(), "temporary files are left"
-        assert _listing("/dev/shm") <= self._shared, "shared memory is left"
+        assert _segments() <= self._shared, "shared memory is left"
 
     def clear(self) -> None:
         """Ends whatever a test that failed has left."""
@@ -209,6 +210,13 @@ def _printing_to(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/fd/1")
     except OSError:
         return ""
+
+
+def _segments() -> set[str]:
+    """Named segments of shared memory. (Folders, and what databases have there, are those of other tests, which may run
+    at the same time.)"""
+    names = (name for name in _listing("/dev/shm") if not name.startswith("PostgreSQL."))
+    return {name for name in names if os.path.isfile(f"/dev/shm/{name}")}
 
 
 def _listing(folder: str | Path) -> set[str]:

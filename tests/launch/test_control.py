@@ -16,15 +16,26 @@ from dataflow.comm.handshake import Keys
 from dataflow.comm.pipes import SocketPipe
 from dataflow.errors import DataflowError, ProtocolError, WorkerFailed
 from dataflow.launch import report
-from dataflow.launch.cluster import _Others
-from dataflow.launch.control import Alive, Farewell, HostFailed, News, Results, decode_news, encode_news
+from dataflow.launch.cluster import Others
+from dataflow.launch.control import (
+    AGAIN,
+    Alive,
+    Farewell,
+    HostFailed,
+    LifeBegins,
+    News,
+    Results,
+    decode_news,
+    encode_news,
+)
 from dataflow.launch.hosts import Cluster
 from dataflow.launch.verdict import Failed, Lost, Returned
 from tests.comm import fuzz
 from tests.engine.harness import failsafe
 
 CLUSTER = Cluster((("127.0.0.1", 9000), ("127.0.0.1", 9100)), 0, 2, b"0123456789abcdef")
-NEWS: list[News] = [Alive(), Farewell(), HostFailed("why"), Results({2: "a", 3: (1, 2)})]
+NEWS: list[News] = [Alive(), Farewell(), HostFailed("why"), HostFailed("why", AGAIN), Results({2: "a", 3: (1, 2)}),
+                    LifeBegins(2, 7, {"dataflow 0": b"manifest", "other": None})]  # fmt: skip
 KEY = b"k" * 24
 
 
@@ -40,8 +51,11 @@ NONSENSE: dict[str, Any] = {
     "a kind that is none": ["dead"],
     "a kind that is a number": [1],
     "too much": ["alive", "and kicking"],
-    "a failure that is not text": ["failed", [1]],
+    "a failure that is not text": ["failed", [1], "end"],
     "a failure without text": ["failed"],
+    "a failure that leads nowhere": ["failed", "why", "then"],
+    "a life without a number": ["begin", "one", 1, {}],
+    "a life that goes on from text": ["begin", 1, 1, {"dataflow": "text"}],
     "results that are a list": ["results", [1, 2]],
     "results of another host's worker": ["results", {0: "mine"}],
     "results of a worker that is a bool": ["results", {True: 1}],
@@ -56,7 +70,7 @@ def test_what_makes_no_sense(message: Any) -> None:
 
 
 def test_text_of_another_host_cannot_write_on_our_terminal() -> None:
-    news = decode_news(codec.encode(["failed", "\x1b]0;title\x07 caused\nby \x9b31m" + "x" * 10_000]), range(2))
+    news = decode_news(codec.encode(["failed", "\x1b]0;title\x07 caused\nby \x9b31m" + "x" * 10_000, "end"]), range(2))
     assert isinstance(news, HostFailed)
     assert news.why.startswith("\\x1b]0;title\\x07 caused\nby \\x9b31m") and len(news.why) < 5000
 
@@ -70,7 +84,7 @@ def test_any_change_of_what_is_said_is_news_or_a_protocol_error() -> None:
         else:
             data = fuzz.damage(chance, data)
         with contextlib.suppress(ProtocolError):
-            assert isinstance(decode_news(data, range(2, 4)), Alive | Farewell | HostFailed | Results)
+            assert isinstance(decode_news(data, range(2, 4)), Alive | Farewell | HostFailed | Results | LifeBegins)
 
 
 def listen_to(*sent: bytes) -> BaseException:
@@ -78,7 +92,7 @@ def listen_to(*sent: bytes) -> BaseException:
 
     async def run() -> None:
         here, there = socket.socketpair()
-        others = _Others(CLUSTER, patience=30)
+        others = Others(CLUSTER, patience=30)
         with here, there:
             there.sendall(b"".join(sent))
             async with trio.open_nursery() as nursery:
@@ -109,7 +123,7 @@ def framed(*messages: Any, header: bytes = b"") -> bytes:
         (framed(["results", {2: 1}]), "the results of 1 workers"),
         (framed(["results", {2: 1, 3: 1}], ["results", {2: 1, 3: 1}]), "or sent them twice"),
         (framed(["results", {0: 1, 3: 1}]), "cannot be understood"),
-        (framed(["failed", "\x1b[31mred"]), r"\\x1b\[31mred \(reported by"),
+        (framed(["failed", "\x1b[31mred", "end"]), r"\\x1b\[31mred \(reported by"),
     ],
 )
 def test_a_host_that_talks_nonsense_is_named(sent: bytes, said: str) -> None:

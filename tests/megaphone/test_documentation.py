@@ -1,4 +1,4 @@
-"""Every block of Python in the pages on migration and columns runs: a page is one program. So do the README's."""
+"""Every block of Python in the pages on migration, plans and columns runs: a page is a program. So does the README."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["migration", "columns"])
+@pytest.mark.parametrize("page", ["migration", "plans", "columns"])
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 4 and text.count("```") == 2 * len(blocks), "no block is left out"
+    assert len(blocks) > 2 and text.count("```") == 2 * len(blocks), "no block is left out"
     done = _run(tmp_path, "\n".join(blocks))
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
 

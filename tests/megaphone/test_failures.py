@@ -106,6 +106,7 @@ def test_a_fold_that_raises_far_into_a_batch_names_its_key() -> None:
         simulate(main, workers=1)
     key = 4321 * 3
     assert f"in share, for the key {key}, in bin {bin_of(key, shift_of(BINS))} at 0" in notes(caught.value)
+    assert f"at the record ({key}, 0)" in caught.value.__notes__
 
 
 # --------------------------------------------------------------------------------- state that cannot be serialised

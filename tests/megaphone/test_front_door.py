@@ -10,8 +10,8 @@ import pytest
 import megaphone
 
 NAMES = """
-    Assign ControlError Controller Group Move Moves Pin Pins Unpin all_at_once batched binary dense fluid fold follow
-    join matched read_control state_machine unary
+    Assign ControlError Controller Group Move Moves Pin Pins Replan Unpin all_at_once batched binary dense fluid fold
+    follow join matched opaque plans read_control state_machine unary window_join
 """
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from megaphone.plans.migrating import METHODS, Running
+from megaphone.plans.migrating import METHODS, Options, Running
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Join, Leaf, Tree
 
@@ -30,6 +30,7 @@ class Replanned:
     tree: Tree
     method: str
     budgets: dict[int, int]
+    options: Options = field(default_factory=Options)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def random_case(seed: int, methods: tuple[str, ...] = METHODS) -> Case:
     replans, time = [], chance.randrange(1, window + 3)
     while time < times and len(replans) < 3:
         budgets = {at: chance.choice([0, 1, 5, 1000]) for at in range(time, times) if chance.random() < 0.4}
-        replans.append(Replanned(time, make_tree(chance, names), chance.choice(methods), budgets))
+        options = Options(share=chance.random() < 0.7)
+        replans.append(Replanned(time, make_tree(chance, names), chance.choice(methods), budgets, options))
         time += window + chance.randrange(4)
     return Case(query, epochs, make_tree(chance, names), replans)
 
@@ -131,7 +133,7 @@ def run(case: Case) -> Iterator[tuple[int, Counter[Any], Running]]:
             if running.migration is not None:
                 running._finish()
             replan = waiting.pop(0)
-            running.replan(replan.tree, replan.method, time)
+            running.replan(replan.tree, replan.method, time, replan.options)
         yield time, Counter(running.run(time, epoch)), running
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from megaphone.plans import migrating, tree_step
 from megaphone.plans.chains import Chain
-from megaphone.plans.composites import latest
+from megaphone.plans.composites import earliest, latest
 from megaphone.plans.migrating import METHODS, HybMig, Running
-from megaphone.plans.query import Query
+from megaphone.plans.query import Joint, Query
 from megaphone.plans.trees import BadPlan, decompose, joins, lowest, parse
 from tests.plans.cases import Case, Replanned, check, dense_case, oracle, random_case, run, run_case
 
@@ -42,7 +42,7 @@ def test_the_cases_have_something_in_them() -> None:
         for _, results, running in run(case):
             seen["results"] += sum(results.values())
             if isinstance(running.migration, HybMig):
-                tasks = running.migration._tasks
+                tasks = running.migration.tasks
                 seen["old plan at work"] += running.migration.owes
                 seen["shared parts"] += any(task.cut.is_shared for task in tasks)
                 seen["several tasks"] += sum(not task.cut.is_shared for task in tasks) > 1
@@ -68,7 +68,7 @@ def test_the_papers_own_error() -> None:
     for time, results, running in run(case):
         if time == 5:
             assert isinstance(running.migration, HybMig)
-            (task,) = (task for task in running.migration._tasks if not task.cut.is_shared)
+            (task,) = (task for task in running.migration.tasks if not task.cut.is_shared)
             assert [node.streams for node in task.incomplete] == [frozenset("bcd")], "S_CD has been completed"
         assert results == expected.get(time, Counter())
 
@@ -79,13 +79,13 @@ def test_the_papers_own_error() -> None:
 def max_for_span(patch: pytest.MonkeyPatch) -> None:
     """The paper's window: on the latest times of the two sides."""
 
-    def combine(one: Any, other: Any, window: int, checks: Any) -> Any:
-        composite = tree_step.merge(one, other)
-        if abs(latest(one) - latest(other)) > window:
+    def combine(self: Joint, one: Any, other: Any) -> Any:
+        parts = self.pick(one[0] + other[0])
+        if abs(latest(one) - latest(other)) > self.window or not all(check.holds(parts) for check in self.checks):
             return None
-        return composite if all(check.holds(composite) for check in checks) else None
+        return parts, min(earliest(one), earliest(other)), max(latest(one), latest(other))
 
-    patch.setattr(tree_step, "combine", combine)
+    patch.setattr(Joint, "combine", combine)
 
 
 def no_keep(patch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,8 @@ def test_plans_that_cannot_be(text: Any, complaint: str) -> None:
         (lambda: Query(("a", "b c"), 5), "cannot name a stream"),
         (lambda: Query(("a", "b"), 0), "positive number of times"),
         (lambda: Query(("a", "b"), 1.5), "positive number of times"),  # type: ignore[arg-type]
-        (lambda: Query(("a", "b"), 5, on="key"), "a function from a record"),  # type: ignore[arg-type]
+        (lambda: Query(("a", "b"), 5, on=-1), "a function from a record"),
+        (lambda: Query(("a", "b"), 5, where={("a", "b"): lambda x: True}), "cannot be called with a record of each"),  # type: ignore[dict-item, misc]
         (lambda: Query(("a", "b"), 5, where={("a", "c"): lambda x, y: True}), "name two of the streams"),
         (lambda: Query(("a", "b"), 5, where={("a", "b"): 3}), "cannot be called"),  # type: ignore[dict-item]
     ],

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from dataflow.recovery.beginning import begin
+from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.catalogue import (
     Fenced,
     choose,
@@ -18,6 +18,7 @@ from dataflow.recovery.catalogue import (
     commit,
     copy_files,
     delete_savepoint,
+    ignore,
     list_dataflows,
     list_numbers,
     list_savepoints,
@@ -26,7 +27,7 @@ from dataflow.recovery.catalogue import (
     read_manifest,
     read_savepoint,
 )
-from dataflow.recovery.format import encode_manifest
+from dataflow.recovery.format import decode_manifest, encode_manifest
 from dataflow.recovery.manifest import Manifest, SavedOperator, SnapshotDamaged, SnapshotTooNew, follow
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, store_part
@@ -75,7 +76,7 @@ def test_the_first_run_claims_and_starts_from_the_beginning() -> None:
         first = await claim(storage, FLOW, created=1.0, workers=2)
         assert (first.number, first.incarnation, first.time, first.files) == (1, 1, None, ())
         second = await claim(storage, FLOW, created=1.0)
-        assert (second.number, second.incarnation, second.time, second.previous) == (2, 2, None, 1)
+        assert (second.number, second.incarnation, second.time, second.previous) == (2, 2, None, None)
 
     run(check)
 
@@ -91,6 +92,21 @@ def test_a_run_goes_on_from_the_last_snapshot() -> None:
         assert await list_dataflows(storage) == [FLOW]
         fresh = await claim(storage, FLOW, created=2.0, fresh=True)
         assert (fresh.number, fresh.time, fresh.files) == (5, None, ())
+
+    run(check)
+
+
+def test_claims_name_the_snapshot_that_they_repeat() -> None:
+    """So that if it turns out to be damaged, the one before it is taken, and not another claim of the same."""
+
+    async def check(storage: MemoryStorage) -> None:
+        last = await snapshot(storage, await claim(storage, FLOW, created=1.0), {0: 5}, 10)
+        await snapshot(storage, last, {0: 6}, 20)
+        for number in (4, 5, 6):
+            again = await claim(storage, FLOW, created=2.0)
+            assert (again.number, again.previous, again.time, again.is_claim) == (number, 3, 20, True)
+        before = await claim(storage, FLOW, created=2.0, before=again.previous)
+        assert (before.previous, before.time) == (2, 10)
 
     run(check)
 
@@ -282,18 +298,22 @@ def test_retention_spares_what_is_being_made() -> None:
     run(check)
 
 
+async def begun(beginnings: Beginnings, older: bool = False) -> Manifest:
+    """What a life begins with."""
+    data = (await beginnings.choose(older)).resume.manifests[FLOW]
+    assert data is not None
+    return decode_manifest(data)
+
+
 def test_a_run_begins_as_its_user_says() -> None:
     async def check(storage: MemoryStorage) -> None:
-        recovery = Recovery(storage, fresh=True)
-        last = await begin(Recovery(storage), FLOW, created=1.0, workers=1)
-        last = await snapshot(storage, last, {0: 5}, 10)
-        fresh = await begin(recovery, FLOW, created=1.0, workers=1)
+        await snapshot(storage, await claim(storage, FLOW, created=1.0), {0: 5}, 10)
+        beginnings = Beginnings(Recovery(storage, fresh=True), 1, ignore)
+        fresh = await begun(beginnings)
         assert fresh.time is None
         await snapshot(storage, fresh, {0: 7}, 20)
-        again = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True)
-        assert again.time == 20  # a worker failed: what this run has saved counts
-        earlier = await begin(recovery, FLOW, created=1.0, workers=1, restarted=True, before=4)
-        assert earlier.time is None  # snapshot 4 turned out to be damaged
+        assert (await begun(beginnings)).time == 20  # a worker failed: what this run has saved counts
+        assert (await begun(beginnings, older=True)).time is None  # that snapshot turned out to be damaged
 
     run(check)
 
@@ -307,10 +327,10 @@ def test_the_same_command_starts_from_a_savepoint_once() -> None:
             if where is not storage:
                 MemoryStorage.named("old").blobs = storage.blobs
             recovery = Recovery(where, start_from=start)
-            begun = await begin(recovery, FLOW, created=1.0, workers=1)
-            assert (begun.time, await state_of(where, begun)) == (10, {0: 5})
-            await snapshot(where, begun, {0: 8}, 15)
-            again = await begin(recovery, FLOW, created=1.0, workers=1)
+            first = await begun(Beginnings(recovery, 1, ignore))
+            assert (first.time, await state_of(where, first)) == (10, {0: 5})
+            await snapshot(where, first, {0: 8}, 15)
+            again = await begun(Beginnings(recovery, 1, ignore))
             assert (again.time, await state_of(where, again)) == (15, {0: 8})
 
     run(check)

@@ -13,7 +13,7 @@ from dataflow.recovery.manifest import Manifest
 from dataflow.recovery.storage import AlreadyThere
 from tests.recovery.lives import Variant, play
 
-CASES = 60
+CASES = 40
 
 
 def caught(variant: Variant, cases: int = CASES) -> bool:
@@ -28,8 +28,8 @@ def caught(variant: Variant, cases: int = CASES) -> bool:
 
 def test_no_run_finds_anything_but_the_last_snapshot() -> None:
     worlds = [play(seed) for seed in range(CASES)]
-    assert sum(world.committed for world in worlds) > 500
-    assert sum(world.fenced for world in worlds) > 20
+    assert sum(world.committed for world in worlds) > 300
+    assert sum(world.fenced for world in worlds) > 10
 
 
 def test_a_storage_that_does_not_sync_is_caught() -> None:

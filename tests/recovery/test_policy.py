@@ -21,6 +21,8 @@ def test_a_place_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert recovery == dataflow.Recovery(tmp_path / "state") == as_recovery(tmp_path / "state")
     assert recovery is not None and recovery.where == os.path.join(tmp_path, "state")  # workers may be elsewhere
     assert (recovery.every, recovery.keep, recovery.restarts) == (10.0, 3, 5)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert as_recovery("~/state") == recovery  # no shell has seen it
     assert as_recovery(None) is None and as_recovery(recovery) is recovery
 
 
@@ -37,6 +39,7 @@ def test_it_travels_as_plain_data() -> None:
     ("given", "error", "match"),
     [
         ({"where": ""}, ValueError, "a place for snapshots"),
+        ({"where": "s3:/bucket/prefix"}, ValueError, r"s3: is no folder, and no address either: write s3://\.\.\."),
         ({"where": 3}, TypeError, "snapshots are kept in a folder"),
         ({"where": b"x"}, TypeError, "snapshots are kept in a folder"),
         ({"every": 0}, ValueError, "every= says after how many seconds a snapshot is made: more than 0, not 0"),

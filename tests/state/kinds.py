@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -18,11 +19,16 @@ from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.stores.row_store import RowStore
 from dataflow.state.tables.table import Dense
+from megaphone.control.replans import Replan
 from megaphone.keys.hashing import bin_of, shift_of
 from megaphone.keys.pinning import PinningStore, mark
+from megaphone.plans.join_bin import JoinBins
+from megaphone.plans.query import Query
+from megaphone.plans.row_store import PlanRowStore
 
 Record = tuple[int, int]  # key and value
 KEYS = 60
+WINDOW = 4  # of joins that have one
 
 
 @fold(state={"total": "i8"}, output={"key": "i8", "total": "i8"}, compiled=False)
@@ -79,9 +85,11 @@ def put_batch_off(time: int, batch: Columns, state: Any, notificator: Any) -> An
 
 
 class Kind(ABC):
-    """A kind of store. `inputs`: how many it has."""
+    """A kind of store. `inputs`: how many it has. `restless`: bins change that have no key with a record or anything
+    due."""
 
     inputs = 1
+    restless = False
 
     def __init__(self, name: str, make: Callable[[int], Store[Any]]) -> None:
         self.name = name
@@ -195,6 +203,38 @@ class Pairs(Model):
         }
 
 
+class Combinations(Model):
+    """Every combination of a record of each stream with equal keys, within a window of times. Everything is looked at,
+    and forgotten, once in each time."""
+
+    def __init__(self, streams: str, window: int) -> None:
+        self._window = window
+        self._held: dict[str, list[tuple[int, Record]]] = {stream: [] for stream in streams}
+        self._now = -1
+
+    def run(self, time: int, inputs: list[list[Record]]) -> Counter[Any]:
+        self._now = time
+        for held, records in zip(self._held.values(), inputs, strict=True):
+            held[:] = [(t, record) for t, record in held if t >= time - self._window]
+            held += [(time, record) for record in records]
+        found = itertools.product(*self._held.values())
+        out = Counter(
+            tuple(record for _, record in parts)
+            for parts in found
+            if max(t for t, _ in parts) == time and len({record[0] for _, record in parts}) == 1
+        )
+        for held in self._held.values():
+            held[:] = [(t, record) for t, record in held if t > time - self._window]
+        return out
+
+    def state(self) -> dict[int, Any]:
+        keys = {record[0] for held in self._held.values() for _, record in held}
+        return {key: {s: [p for p in held if p[1][0] == key] for s, held in self._held.items()} for key in keys}
+
+    def pending(self) -> Counter[Any]:
+        return Counter((self._now + 1, key) for key in self.state())
+
+
 class InRows(Kind):
     """State in Python objects."""
 
@@ -210,6 +250,19 @@ class InRows(Kind):
 
     def model(self) -> Model:
         return Totals(puts_off=True, as_rows=True)
+
+
+class JoinsInRows(InRows):
+    """Windowed joins of Python objects."""
+
+    def __init__(self, name: str, make: Callable[[int], Store[Any]], streams: str, restless: bool = False) -> None:
+        super().__init__(name, make)
+        self._streams = streams
+        self.inputs = len(streams)
+        self.restless = restless
+
+    def model(self) -> Model:
+        return Combinations(self._streams, WINDOW)
 
 
 class InColumns(Kind):
@@ -259,6 +312,29 @@ def _joins(bins: int) -> JoinStore:
     return JoinStore("joins", ("key", "key"), (("a",), ("b",)), None, bins)
 
 
+def _window_joins(bins: int) -> PlanRowStore:
+    query = Query(("a", "b"), WINDOW, on=0)
+    return PlanRowStore("windowed joins", bins, JoinBins(query, query.plan("a b")))
+
+
+class Replanned(PlanRowStore):
+    """A store that changes the plans of its bins again and again, and works in the background in between."""
+
+    def run(self, time: Any, batches: Any) -> Any:
+        plans = [("a (b c)", "hybmig"), ("(a c) b", "parallel-track"), ("(a b) c", "hybmig")]
+        if time % 3 == 1 and len(self.occupied()):
+            self.note(time, self.occupied().astype(np.int64), Replan(*plans[time // 3 % 3]))
+        results = super().run(time, batches)
+        if time % 2 and self.next_work is not None:
+            self.work(5)
+        return results
+
+
+def _replanned(bins: int) -> PlanRowStore:
+    query = Query(("a", "b", "c"), WINDOW, on=0)
+    return Replanned("windowed joins", bins, JoinBins(query, query.plan("(a b) c")))
+
+
 def plain_totals() -> Model:
     return Totals(puts_off=False, as_rows=False)
 
@@ -275,6 +351,8 @@ KINDS: list[Kind] = [
     InColumns("batches", _batches, late_totals),
     InColumns("batches that only post-date", _delays, Delays),
     InColumns("joins", _joins, Pairs, inputs=2),
+    JoinsInRows("windowed joins", _window_joins, "ab"),
+    JoinsInRows("windowed joins that are replanned", _replanned, "abc", restless=True),
 ]
 PINNING: list[Kind] = [
     KINDS[0],

@@ -11,7 +11,7 @@ import pytest
 
 from dataflow.state.pieces import Piece, join, pack, unpack
 from dataflow.state.store import Store
-from tests.state.kinds import KEYS, KINDS, PINNING, Kind, Record
+from tests.state.kinds import KEYS, KINDS, PINNING, InRows, Kind, Record
 
 BINS = [2, 1 << 8, 1 << 15]
 TIMES = 12
@@ -152,7 +152,8 @@ def test_marks_of_what_has_changed(kind: Kind, bins: int) -> None:
         records = some_records(chance, kind.inputs)
         run(kind, store, time, records)
         keys = due | {key for part in records for key, _ in part}
-        assert set(store.take_changed().tolist()) == {numbers[key] for key in keys}
+        changed = set(store.take_changed().tolist())
+        assert changed == {numbers[key] for key in keys} or (kind.restless and changed > {numbers[key] for key in keys})
         assert not len(store.take_changed())
     bin = int(store.occupied()[0])
     move(bin, store, other, chance, 64)
@@ -237,7 +238,7 @@ def test_what_is_known_of_bins(kind: Kind, bins: int) -> None:
     assert store.byte_count == sizes.sum() and store.sizes(1, bins).tolist() == sizes[1:].tolist()
     long = {bin: sum(8 * len(piece.words) for piece in store.copy_bin(bin, 1 << 17)) for bin in had}
     for bin, length in long.items():
-        assert length == sizes[bin] or (kind is KINDS[0] and 0.3 * length < sizes[bin] < 3 * length)
+        assert length == sizes[bin] or (isinstance(kind, InRows) and 0.3 * length < sizes[bin] < 3 * length)
 
 
 @every_store

@@ -227,6 +227,25 @@ def migratable_rows(control: Stream[megaphone.Move], words: Stream[str], ages: S
     megaphone.unary(control, ages, key=len, fold=lengths)  # type: ignore[arg-type]
 
 
+def windowed(control: Stream[megaphone.Replan], words: Stream[Pair], ages: Stream[Pair], any: Stream[Any]) -> None:
+    query = megaphone.plans.Query(streams=("w", "a"), on=0, window=60, where={("w", "a"): lambda w, a: w[1] < a[1]})
+    joined = megaphone.window_join(control, {"w": words, "a": ages}, query, plan="w a", bins=16)
+    assert_type(joined, Migratable[tuple[Pair, ...]])
+    assert_type(joined.map(len), Stream[int])
+    assert_type(megaphone.window_join(control, {"w": words, "a": any}, query, plan="w a"), Migratable[tuple[Any, ...]])
+    megaphone.window_join(control, {"w": words, "a": ages}, query)  # type: ignore[call-arg]
+    megaphone.plans.Query(streams=("w", "a"), on=0, window="60")  # type: ignore[arg-type]
+
+
+def replans(control: InputHandle[Any], joined: Migratable[tuple[Pair, ...]]) -> None:
+    control.send([megaphone.Replan("a (b c)", method="hybmig"), megaphone.Replan(None, bins=[1, 2])], at=5)
+    controller = megaphone.Controller(control, joined)
+    controller.replan("a (b c)", megaphone.batched(16), to=[0] * 256)
+    controller.replan(megaphone.Replan("a (b c)", "moving-state"))
+    assert_type(controller.plans, list[str])
+    megaphone.Replan("a (b c)", order="any")  # type: ignore[arg-type]
+
+
 def migratable_columns(control: Stream[megaphone.Move], stream: Stream[Columns]) -> None:
     assert_type(megaphone.state_machine(control, stream, key="key", fold=tally), Migratable[Columns])
     assert_type(megaphone.unary(control, stream, key="key", fold=batches, state={"n": "i8"}), Migratable[Columns])

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("migration", "columns")
+PAGES = ("migration", "plans", "columns")
 # On those pages functions are written as people write them first, without types; their bodies are checked all the same.
 WITHOUT_TYPES = (
     "# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, disable-error-code=var-annotated\n"

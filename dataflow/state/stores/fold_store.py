@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dataflow.channels.blame import name_record
 from dataflow.columns.batch import Columns
 from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
@@ -72,6 +73,7 @@ class FoldStore(WithPending):
         self._due: FoldDriver | None = None
         if due is not None and posts:
             self._due = FoldDriver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+        self.upgrade = next((fold.upgrade for fold in folds if fold.upgrade is not None), None)
         self._signs = KeySigns()
         self.output = tuple(folds[0].output)
         self.counts_once = counts_once
@@ -186,7 +188,9 @@ class FoldStore(WithPending):
             if at < len(keys):
                 bin = int(self.table.bins_of(keys[at : at + 1])[0])
                 when = time if time_of is None else time_of(at)
-                error.add_note(f"in {self.name}, for the key {int(keys[at].view(np.int64))}, in bin {bin} at {when!r}")
+                key = int(keys[at].view(np.int64))
+                error.add_note(f"in {self.name}, for the key {key}, in bin {bin} at {when!r}")
+                name_record(error, (key, *(column[at].item() for column in values)), time=when)
             raise
         if later.size:
             self._postpone(driver, time, later)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from dataflow.channels.blame import name_key, name_record
 from dataflow.state.stores.row_store import Apply, Postponer
 from dataflow.state.values import Key, Record, State, Value
 from dataflow.time.order import Time
@@ -30,14 +31,15 @@ def folding(fold: Callable[[Key, Value, State], tuple[State, Iterable[Record]]])
         for key, value in records[0]:
             try:
                 new, out = fold(key, value, states.get(key))
+                if new is None:
+                    states.pop(key, None)
+                else:
+                    states[key] = new
+                results.extend(out)
             except Exception as error:
-                error.add_note(f"for the key {key!r}")
+                name_key(error, key)
+                name_record(error, (key, value), time=time)
                 raise
-            if new is None:
-                states.pop(key, None)
-            else:
-                states[key] = new
-            results.extend(out)
         return results
 
     return apply

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.channels.blame import name_record
 from dataflow.channels.pact import Batch
 from dataflow.state.arrays import Bins, Flags
 from dataflow.state.pieces import Piece
@@ -100,6 +101,8 @@ class RowStore(Store[Rows]):
             except Exception as error:
                 where = f"in bin {place}" if isinstance(place, int) else f"for the key {place[0]!r}, which is pinned,"
                 error.add_note(f"{where} at {time!r}{self._among(parts)}")
+                if sum(map(len, parts)) == 1:  # of several it may be any
+                    name_record(error, *itertools.chain(*parts), time=time)
                 raise
         return [results]
 

@@ -1,0 +1,5 @@
+"""Commands of `python -m dataflow`, each in a module of its own.
+
+- `snapshots`: lists snapshots, verifies them, shows what is in them. `inspecting`: the state of an operator as a table.
+- `tables`: text for people.
+"""

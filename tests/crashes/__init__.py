@@ -1,0 +1,8 @@
+"""Random programs that crash, at random turns, and go on: what they show must be what they mean.
+
+- `description`: a recoverable program as data; `meaning`: what it means, in plain Python; `generating`: from a seed.
+- `outside`: what the world sees of sinks, and its own rules: nothing early, nothing twice. `disk`: a storage that
+  delays, fails and tears writes.
+- `building`: a description as a dataflow, and the main that feeds it. `driving`: runs, crashes, and the comparison.
+- `mutants`: broken variants of the engine that must be caught.
+"""

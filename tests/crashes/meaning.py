@@ -1,0 +1,117 @@
+"""What a recoverable program means: for each stream, the records at each time. Plain Python; no engine, no crashes.
+
+Operators that random programs of `tests.fuzz` have as well mean the same here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from tests.crashes.description import Bag, Control, Node, Output, Program
+from tests.fuzz import direct, direct_state
+from tests.fuzz.direct import gathered
+from tests.fuzz.functions import paired
+
+Rows = Counter[tuple[int, int, int]]  # (time, key, value)
+
+Placement = tuple[list[int], dict[object, int]]  # by bin its worker, and by pinned key its worker
+
+# What operators of this folder are called there.
+ALSO = {"native_totals": "totals", "row_running": "running", "native_running": "running", "native_machine": "machine"}
+
+
+def evaluate(program: Program) -> list[list[Bag]]:
+    """The bag of each output of each node."""
+    nodes: list[list[Bag]] = []
+    for node in program.nodes:
+        nodes.append(evaluate_node(program, node, nodes))
+    return nodes
+
+
+def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[Bag]:
+    """The bags of a node's outputs, given those of all nodes before it."""
+    bags = [nodes[i][port] for i, port in node.inputs]
+    kind = ALSO.get(node.kind, node.kind)
+    if kind in ("tally", "native_tally"):
+        counts = Counter(k for records in bags[0].values() for k, _ in records)
+        return [{0: [(k, n) for k, count in counts.items() for n in range(1, count + 1)]}]
+    if kind == "window_join":
+        return [_window_join(bags, node.numbers[0])]
+    if kind == "input" and program.untimed:
+        return [{0: [r for s in program.feeds[node.numbers[0]].sends for r in s.records]}]
+    if kind == "input":
+        return [gathered((s.at, r) for s in program.feeds[node.numbers[0]].sends for r in s.records)]
+    if kind == "partition":
+        (parts,) = node.numbers
+        return [gathered((t, r) for t, rs in bags[0].items() for r in rs if r[1] % parts == p) for p in range(parts)]
+    meanings = direct_state.MEANINGS if kind in direct_state.MEANINGS else direct.MEANINGS
+    return [meanings[kind](bags, node.numbers)]
+
+
+def _window_join(bags: list[Bag], window: int) -> Bag:
+    """Every combination of records of one key whose times are at most so far apart, at the last of their times."""
+    timed = [[(time, k, v) for time, records in bag.items() for k, v in records] for bag in bags]
+    return gathered(
+        (max(t for t, _, _ in three), (three[0][1], paired(paired(three[0][2], three[1][2]), three[2][2])))
+        for three in itertools.product(*timed)
+        if len({k for _, k, _ in three}) == 1 and max(t for t, _, _ in three) - min(t for t, _, _ in three) <= window
+    )
+
+
+def expected(program: Program, output: Output, nodes: list[list[Bag]]) -> Rows:
+    """All rows that a sink gets."""
+    bag = nodes[output.ref[0]][output.ref[1]]
+    return Counter((time, k, v) for time, records in bag.items() for k, v in records)
+
+
+def before(rows: Rows, time: int) -> Rows:
+    """The rows before a time."""
+    return Counter({row: count for row, count in rows.items() if row[0] < time})
+
+
+def last(rows: Rows) -> dict[int, tuple[int, int]]:
+    """By key, the time and value of its last row."""
+    found: dict[int, tuple[int, int]] = {}
+    for time, k, v in sorted(rows):
+        found[k] = time, v
+    return found
+
+
+def is_prefix(rows: Rows) -> bool:
+    """Whether each key has the numbers from 1 to some other, each once."""
+    highest = Counter(k for _, k, _ in rows.elements())
+    return rows == Counter((0, k, n) for k, count in highest.items() for n in range(1, count + 1))
+
+
+def placement(control: Control, workers: int) -> Placement:
+    """Where everything is in the end. At one time, maps come before moves; of several updates for one bin or key the
+    greatest worker wins, and any worker wins over none."""
+    table, pins = [number % workers for number in range(control.bins)], dict[object, int]()
+    for time in sorted({update.at for update in control.updates}):
+        said = [update.what for update in control.updates if update.at == time]
+        keys: dict[object, int] = {}
+        for what, key, *worker in (what for what in said if "pin" in str(what[0])):
+            keys[key] = max(keys.get(key, -1), _worker(worker[0], workers) if what == "pin" else -1)
+        for kinds in (["assign"], ["move", "moves"]):
+            bins: dict[int, int] = {}
+            for what, *rest in (what for what in said if what[0] in kinds):
+                for bin, to in _moves(what, rest):
+                    bins[bin] = max(bins.get(bin, -1), to % workers)
+            for bin, to in bins.items():
+                table[bin] = to
+        pins = {key: worker for key, worker in {**pins, **keys}.items() if worker >= 0}
+    return table, pins
+
+
+def _moves(what: object, rest: list[object]) -> list[tuple[int, int]]:
+    if what == "move":
+        return [(rest[0], rest[1])]  # type: ignore[list-item]
+    if what == "moves":
+        return [*zip(rest[0], rest[1], strict=True)]  # type: ignore[call-overload]
+    return [*enumerate(rest[0])] if what == "assign" else []  # type: ignore[call-overload]
+
+
+def _worker(worker: object, workers: int) -> int:
+    assert isinstance(worker, int)
+    return worker % workers
