@@ -27,6 +27,7 @@ from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
+from dataflow.recovery.savepoints import Wish, Wishes
 from dataflow.recovery.storage import StorageError
 from dataflow.recovery.vault import Vault
 from dataflow.time.order import Time
@@ -65,6 +66,7 @@ class Keeper:
         self.participants: dict[str, Gate] = {}
         self._scope = scope
         self._gates = Gates(self.resume_at)
+        self._wishes = Wishes(vault.storage)
         self._shares: dict[Time, dict[str, Share]] = {}  # by cut, of those that have given theirs
         self._heard: dict[Time, Capability] = {}  # by cut, the right to send the part
         self._written: dict[Time, dict[str, tuple[Share, object]]] = {}  # by cut and name, not known to be committed
@@ -90,6 +92,13 @@ class Keeper:
         self._write_if_complete(gate.cut)
         self._gates.give(gate)  # last: the participant may go on at once
 
+    # For people
+
+    def wish(self, name: str) -> Wish:
+        """Somebody wants a snapshot as soon as there can be one, as a savepoint. For worker 0."""
+        assert self.vault.worker == 0
+        return self._wishes.add(name)
+
     # Construction
 
     def build(self) -> None:
@@ -106,10 +115,7 @@ class Keeper:
 
     def begin(self) -> None:
         """The graph is complete: what is saved comes back, and cuts may be announced."""
-        policy = self.vault.policy
-        self._announcer = Announcer(
-            self._cuts, self._context.clock, policy.every, policy.give_up_after, self.vault.title, self.resume_at
-        )
+        self._announcer = Announcer(self._cuts, self._context.clock, self.vault, self._wishes)
         self._restoring = Restoring(self.vault, self.participants, self._context.worker)
         self._restoring.begin()
         self._context.spawn(self._run)
@@ -208,7 +214,9 @@ class Keeper:
             for name, gate in self.participants.items()
             if isinstance(gate.participant, ShardedParticipant)
         }
-        return await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
+        outcome = await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
+        await self._wishes.keep(outcome, self.vault.manifest)
+        return outcome
 
     async def _conclude(self, outcome: SnapshotOutcome) -> None:
         """The snapshot is durable, or will never be."""
@@ -262,4 +270,5 @@ class Keeper:
             self._write_if_complete(cut)
         await self._get_ready()
         if self._context.worker == 0:
+            self._context.spawn(self._announcer.run_savepoints)
             await self._announcer.run()
