@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from dataflow.asking.door import Door
 from dataflow.comm import codec
 from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
 from dataflow.launch.errand import FOR_PARCEL, FOR_WORKER, Anew, Errand
@@ -49,6 +50,7 @@ class Crew:
     stderr: Printer = field(default_factory=lambda: Printer(sys.stderr))
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
+    door: Door | None = None  # where the run is asked, if it has a name
 
     @property
     def outputs(self) -> list[Output]:

@@ -96,8 +96,8 @@ class Announcer:
         age = self._clock.now() - self._last_good
         if not self._under_way and age > self._give_up_after:
             raise SnapshotsFail(
-                f"no snapshot could be stored in {self._vault.title} for {age:.0f} seconds: nothing of that time could be "
-                "recovered. Mend the storage, or allow more (give_up_after)"
+                f"no snapshot could be stored in {self._vault.title} for {age:.0f} seconds: nothing of that time could "
+                "be recovered. Mend the storage, or allow more (give_up_after)"
             )
 
 
