@@ -82,8 +82,7 @@ class Announcer:
                 file=sys.stderr,
             )
             self._require_recent()
-        self._news.set()
-        self._wishes.concluded(outcome)
+        self.poke()
 
     def _announce(self) -> None:
         self._last = self._cuts.time

@@ -19,6 +19,7 @@ from dataflow.channels.pact import Broadcast
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm import codec
 from dataflow.operators.following import Follower
+from dataflow.operators.probe import Probe
 from dataflow.progress.graph import Target
 from dataflow.recovery.announcing import Announcer
 from dataflow.recovery.committing import add_commit, add_manifest
@@ -111,7 +112,9 @@ class Keeper:
         builder.add_output({}, initial=True, entry=False)
         parts: Stream[SnapshotPart]
         (parts,) = builder.build(self._start, keeps=Keeps.NOTHING)
-        add_commit(add_manifest(parts, self._commit), self._conclude)
+        done = add_commit(add_manifest(parts, self._commit), self._conclude)
+        if scope.worker == 0:
+            self._committed = Probe(done)  # how far all workers have committed
 
     def begin(self) -> None:
         """The graph is complete: what is saved comes back, and cuts may be announced."""
@@ -231,11 +234,20 @@ class Keeper:
                 participant.mark([*share.frozen.shards, *share.frozen.empty])
         if self._context.worker == 0:
             self._announcer.concluded(outcome)
+            if self._wishes.promised(outcome.cut):
+                self._context.spawn(lambda: self._grant(outcome))
         if outcome.cut == FOREVER:
             await self._conclude_final(outcome)
         else:
             await self._get_ready()
             self._gates.conclude(outcome.cut)
+
+    async def _grant(self, outcome: SnapshotOutcome) -> None:
+        """Whoever waits for a savepoint learns of it when all workers' output before it is visible. After the final
+        one nobody may be left to wait for."""
+        if outcome.number is not None and outcome.cut != FOREVER:
+            await self._committed.wait_passed(outcome.cut)
+        self._wishes.concluded(outcome)
 
     async def _conclude_final(self, outcome: SnapshotOutcome) -> None:
         """The end of the run; or, if its last snapshot was abandoned, another try: what has not been committed would be

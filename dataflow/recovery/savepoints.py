@@ -1,15 +1,18 @@
 """Savepoints on demand: somebody wishes for one, the next snapshot is kept under that name, and they are told.
 
 A wish waits on worker 0. The announcer takes a cut for it as soon as it can; the snapshot is named when its manifest is
-there and before anybody is told of it; the wish is granted when worker 0's sinks have committed. A wish that is
+there and before anybody is told of it; the wish is granted when all workers' sinks have committed. A wish that is
 withdrawn leaves no savepoint behind, whenever that happens.
+
+Such a savepoint has no tokens of sinks: the output before it is this run's, which commits it, or does when it goes on
+after a crash. Whoever starts from the savepoint beside this run must neither commit it again nor miss it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -70,6 +73,7 @@ class Wish:
         """Names a snapshot, unless the wish is withdrawn, also if that happens meanwhile."""
         if not self.pending:
             return
+        manifest = _without_output(manifest)
         try:
             await name_savepoint(self._storage, manifest, self.name)
         except AlreadyThere:
@@ -154,13 +158,16 @@ class Wishes:
             for wish in self._promised.get(outcome.cut, ()):
                 await wish.keep(manifest)
 
+    def promised(self, cut: Time) -> bool:
+        """Whether somebody waits for the snapshot at that cut."""
+        return bool(self._promised.get(cut))
+
     def concluded(self, outcome: SnapshotOutcome) -> None:
         """A snapshot is durable and its output committed, or it was given up."""
         for wish in self._promised.pop(outcome.cut, ()):
             if outcome.number is None:
                 wish.refuse(f"the snapshot was given up: {outcome.why}")
             wish.grant()
-        self.news.set()
 
     async def keep_last(self, manifest: Manifest) -> None:
         """Nothing was done since a snapshot: it is what those who wait want."""
@@ -204,6 +211,12 @@ async def save_run(pump: Pump, name: str) -> list[Saved]:
         await _withdraw(wishes)
         raise
     return sorted(saved, key=lambda each: each.dataflow)
+
+
+def _without_output(manifest: Manifest) -> Manifest:
+    """Sinks' tokens are left out, which are their plain shares too."""
+    shares = {name: share for name, share in manifest.shares.items() if name not in manifest.tokens}
+    return replace(manifest, shares=shares, tokens={})
 
 
 async def _withdraw(wishes: Iterable[Wish]) -> None:
