@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from dataflow.asking.answers.known import AT_RUN
 from dataflow.asking.folder import LOCK, SOCKET, RunsFolder, check_run_name, make_folder
 from dataflow.asking.messages import Question
-from dataflow.asking.run import AskWorker, Run, RunFacts, answer
+from dataflow.asking.run import AskWorker, NamedRun, RunFacts, answer
 from dataflow.asking.serving import serve
 from dataflow.errors import DataflowError
 
@@ -38,7 +38,7 @@ class Door:
 
     async def serve(self, ask_worker: AskWorker) -> None:
         """Answers whoever asks, until it is cancelled."""
-        run = Run(self.facts, ask_worker)
+        run = NamedRun(self.facts, ask_worker)
 
         async def respond(question: Question) -> bytes:
             return await answer(question, run, AT_RUN)

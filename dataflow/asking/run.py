@@ -25,7 +25,7 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class NamedRun:
     """A run, for those who answer questions about it. `ask_worker` raises Refused if there is no answer."""
 
     facts: RunFacts

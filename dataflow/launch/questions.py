@@ -23,7 +23,7 @@ class Answered:
 
 
 @dataclass(slots=True)
-class Asked:
+class AwaitedAnswer:
     """A question whose answer somebody waits for."""
 
     number: int
@@ -54,16 +54,16 @@ class Questions:
 
     def __init__(self) -> None:
         self._last = 0
-        self._open: dict[int, Asked] = {}
+        self._open: dict[int, AwaitedAnswer] = {}
         self._over = ""  # why nobody can be asked any more
 
     @contextmanager
-    def asked(self) -> Iterator[Asked]:
+    def asked(self) -> Iterator[AwaitedAnswer]:
         """A new question, which is forgotten at the end of the block."""
         if self._over:
             raise Refused(self._over)
         self._last += 1
-        asked = self._open[self._last] = Asked(self._last)
+        asked = self._open[self._last] = AwaitedAnswer(self._last)
         try:
             yield asked
         finally:

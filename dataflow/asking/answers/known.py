@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dataflow.asking.answers import save, who
-from dataflow.asking.run import Answering, Run
+from dataflow.asking.run import Answering, NamedRun
 
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
-AT_RUN: Mapping[str, Answering[Run]] = {"who": who.at_run, "save": save.at_run}
+AT_RUN: Mapping[str, Answering[NamedRun]] = {"who": who.at_run, "save": save.at_run}
 AT_WORKER: Mapping[str, Answering[Pump]] = {"save": save.at_worker}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from dataflow.asking.messages import Arguments, Question, Refused, seconds_of, text_of
-from dataflow.asking.run import Run
+from dataflow.asking.run import NamedRun
 from dataflow.recovery.savepoints import save_run
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LONGEST = 86400.0  # seconds that somebody may wait
 
 
-async def at_run(run: Run, arguments: Arguments) -> object:
+async def at_run(run: NamedRun, arguments: Arguments) -> object:
     """Worker 0 makes manifests."""
     checked = {"name": text_of(arguments, "name"), "timeout": seconds_of(arguments, "timeout", LONGEST)}
     return await run.ask_worker(0, Question("save", checked))
