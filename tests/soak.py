@@ -13,8 +13,8 @@ from collections import Counter
 
 from tests.comm import fuzz as frames
 from tests.comm import hostile
-from tests.crashes import driving as crashes
 from tests.connectors import cases as connectors
+from tests.crashes import driving as crashes
 from tests.fuzz import running as random_programs
 from tests.kills import kills
 from tests.launch import signals
