@@ -47,7 +47,7 @@ def serve(connection: int, parent: int) -> NoReturn:
         with Forks(control, errand, ends, load) as forks:
             try:
                 forks.start_all()
-            except BaseException as error:  # those that have started are ended by the supervisor
+            except BaseException as error:  # the supervisor ends those that have started
                 tell_failure(control, error)
             forks.watch()
         status = 0

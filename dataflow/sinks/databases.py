@@ -44,7 +44,7 @@ class StagedRows:
         return [StagedRows(str(name), int(rows), int(time)) for name, rows, time in token]
 
 
-class PendingRows:
+class UnstagedRows:
     """Rows in the order in which they came; with a key, of each key the last: nobody will ever see the others."""
 
     def __init__(self, shape: TableShape) -> None:
@@ -80,7 +80,7 @@ class TableWriter(Writer):
         self.place = place
         self._writer = f"{place.incarnation}-{uuid4().hex[:12]}-{place.worker}"
         self._number = 0  # of tokens
-        self._rows = PendingRows(shape)  # not staged yet
+        self._rows = UnstagedRows(shape)  # not staged yet
         self._stage_at = _STAGE_AT  # rows in memory
         self._staged = 0  # rows under the current token
         self._prepared: list[StagedRows] = []  # and not committed
@@ -125,7 +125,7 @@ class TableWriter(Writer):
         rows = self._rows.list()
         self.stage(self._token, self._staged, rows)
         self._staged += len(rows)
-        self._rows = PendingRows(self.shape)
+        self._rows = UnstagedRows(self.shape)
 
     def uncommitted(self, stages: list[StagedRows], noted: Iterable[str]) -> list[StagedRows]:
         """Those that the notes do not have. A writer's last note stands for all of its tokens before."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +18,8 @@ from dataflow.errors import ConstructionError
 from dataflow.operators import committed
 from dataflow.sinks import databases, folders
 from dataflow.state import native
-from tests.connectors.lives import Crashed, Lives, Paced
+from tests.connectors.cases import WORDS, count, crash_until_done, right_rows
+from tests.connectors.lives import Lives
 from tests.connectors.places import JsonLines, KeyedPostgres, KeyedSqlite, Parquet, Shown
 from tests.engine.harness import Run, bag, failsafe, notes
 
@@ -157,45 +157,6 @@ def test_rows_of_one_time_arrive_in_the_order_in_which_they_were_given(tmp_path:
 
 
 # With snapshots, and crashes at any turn
-
-WORDS = [f"w{n % 7} w{n % 3}" for n in range(120)]
-
-
-def count(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, int]]]:
-    total = (total or 0) + one
-    return total, [(word, total)]
-
-
-def crash_until_done(shown: Shown, seed: int, lives: int = 6) -> list[int]:
-    """Running counts of words, with crashes; where each life began."""
-    chance = random.Random(seed)
-    folder = shown.folder / "texts"
-    folder.mkdir()
-    for number in range(3):
-        (folder / f"{number}.txt").write_text("\n".join(WORDS[number::3]), encoding="utf-8")
-
-    async def main(worker: dataflow.Worker) -> None:
-        with worker.dataflow() as scope:
-            lines = scope.source(Paced(sources.lines(folder, batch=5), seed))
-            words = lines.flat_map(lambda line: [(word, 1) for word in line.split()])
-            native.state_machine(words, fold=count, name="totals").sink(shown.sink(), name="out")
-
-    all_lives = Lives(every=chance.choice([1e-9, 0.1, 0.5]))
-    for life in range(lives + 1):
-        turns = chance.randrange(30, 450) if life < lives else None
-        try:
-            all_lives.live(main, chance.choice([1, 2, 3]), seed * 10 + life, turns)
-            return all_lives.began
-        except Crashed:
-            continue
-    raise AssertionError("it never came to its end")
-
-
-def right_rows(shown: Shown) -> list[Any]:
-    totals = Counter(word for line in WORDS for word in line.split())
-    if shown.keyed:
-        return sorted(totals.items())
-    return sorted((word, n) for word, total in totals.items() for n in range(1, total + 1))
 
 
 @pytest.mark.parametrize("seed", range(8))
