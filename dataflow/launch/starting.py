@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from dataflow.asking.door import Door
 from dataflow.comm import codec
 from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
 from dataflow.launch.descent import no_process
@@ -50,6 +51,7 @@ class Crew:
     stderr: Printer = field(default_factory=lambda: Printer(sys.stderr))
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
+    door: Door | None = None  # where the run is asked, if it has a name
 
     @property
     def outputs(self) -> list[Output]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 
 import dataflow
 from dataflow import sinks, sources
@@ -116,6 +117,74 @@ def test_commits_without_snapshots_are_as_far_apart_as_the_sink_says() -> None:
     assert [seconds for seconds, _ in commits] == list(range(25))
     assert dict(commits)[23] == 2
     assert sum(entry[0] == "commit" for entry in sink.said) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_time_that_weighs_more_than_may_be_on_its_way(workers: int) -> None:
+    """The source waits for room in the middle of a time that the sink cannot write before it is complete."""
+    sink = Noted()
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            items = [(time, [time] * 100) for time in range(3) for _ in range(20)]
+            scope.source(items, timed=True).sink(sink)
+
+    with failsafe(20):
+        dataflow.execute(main, workers=workers, in_process=True, limit=10_000)
+    assert sum(len(rest) for kind, _, *rest in sink.said if kind == "commit") == workers * 6000
+
+
+def test_what_waits_for_another_source_does_not_stop_that_source(tmp_path: Path) -> None:
+    """A cut may come at the time of the slower source, so the sink of the faster one must wait for it."""
+    shown = JsonLines(tmp_path)
+
+    class Slower(sources.Partitions[int]):
+        timed = True
+
+        async def partitions(self) -> list[str]:
+            return ["all"]
+
+        def read(self, partition: str, position: Any) -> Iterator[Any]:
+            for time in range(position or 0, 40):
+                yield time + 1, time // 4, [time]
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            rows = sources.generator(lambda start: [(f"w{n:03}", n) for n in range(start, 1000)], batch=100)
+            scope.source(rows, name="fast").sink(shown.sink(), name="out")
+            scope.source(Slower(), name="slow", ahead=1).probe()
+
+    with failsafe(20):
+        dataflow.execute(main, in_process=True, limit=8_000, recovery=tmp_path / "state")
+    assert shown.rows() == [(f"w{n:03}", n) for n in range(1000)]
+
+
+def test_what_waits_to_be_written_slows_sources_down() -> None:
+    most = 0
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for n in range(300):
+            taken.append(n)
+            yield n
+
+    class Slow(Noted):
+        def open(self, place: sinks.Place) -> sinks.Writer:
+            return SlowWriter(self, place.worker)
+
+    class SlowWriter(NotedWriter):
+        async def write(self, time: int, batch: Any) -> None:
+            nonlocal most
+            await trio.lowlevel.checkpoint()
+            most = max(most, len(taken) - sum(len(rest[1]) for kind, _, *rest in self.sink.said if kind == "write"))
+            await super().write(time, batch)
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.source(numbers, batch=1, ahead=1000).sink(Slow())
+
+    dataflow.execute(main, in_process=True, limit=64 * 20)
+    assert len(taken) == 300 and most < 60
 
 
 def test_it_must_be_at_the_root_and_errors_name_it(tmp_path: Path) -> None:
