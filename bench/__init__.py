@@ -8,6 +8,8 @@
 - `timing`: how a short piece of code is timed. `medians`: several runs as one.
 - `counting`: hash count and key count, which several experiments share. `footprint`: what a migration costs in memory.
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
+- `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:
+  what other systems do with the same.
 - `papers`: which figures the papers have, drawn here or not.
 - `command`: the command line (`__main__`); `table`, `progress`, `document`: what a person sees and what a file keeps.
 

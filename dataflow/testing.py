@@ -31,8 +31,10 @@ from dataflow.comm.messages import AnyMessage, Data
 from dataflow.errors import Stuck
 from dataflow.execute import check_main
 from dataflow.recovery.beginning import Beginnings
+from dataflow.recovery.manifest import SnapshotDamaged
 from dataflow.recovery.opening import open_storage
 from dataflow.recovery.policy import Recovery
+from dataflow.recovery.resume import Resume
 from dataflow.recovery.storage import Blob
 from dataflow.run.clock import Clock
 from dataflow.run.exceptions import unwrap
@@ -63,13 +65,31 @@ def simulate(
     `trace` collects every turn. More than `turns` turns are taken for a computation that does not end. `scheduler`
     chooses turns, any with equal chance unless you say. `recovery`: where snapshots are kept, in this process
     (`memory://NAME`, or a storage of your own). `crash_after`: after so many turns everything but the storage is lost,
-    and `Crashed` is raised, unless the computation has ended before.
+    and `Crashed` is raised, unless the computation has ended before. A snapshot that turns out to be damaged while it
+    is restored is passed over, as `execute` does: everything begins again from the one before.
     """
     check_main(main, workers)
     if type(seed) is not int:
         raise TypeError(f"a seed is an integer, so that it can be written down and used again, not {seed!r}")
-    mortal = None if recovery is None else Mortal(recovery if isinstance(recovery, Recovery) else Recovery(recovery))
-    simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair, mortal, crash_after)
+    if recovery is not None:
+        recovery = recovery if isinstance(recovery, Recovery) else Recovery(recovery)
+    mortal = None if recovery is None else Mortal(recovery, workers)
+    while True:
+        simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair, mortal, crash_after)
+        try:
+            return _run_seeded(simulation, main, args, seed)
+        except SnapshotDamaged:
+            if mortal is None or not simulation.began:  # nothing that could be chosen is whole
+                raise
+            mortal.older = True
+        except BaseException as error:
+            error.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
+            raise
+
+
+def _run_seeded(
+    simulation: Simulation, main: Callable[[Worker, *A], Awaitable[R]], args: tuple[*A], seed: int
+) -> list[R]:
     # Between tasks that can run, trio chooses at random: the only chance left that is not ours. Hypothesis needs the
     # same and does it the same way: this flag (tasks in the order of their creation, then shuffled), and a seed.
     scheduling: _TrioScheduling = trio._core._run
@@ -79,10 +99,9 @@ def simulate(
     scheduling._ALLOW_DETERMINISTIC_SCHEDULING = True
     try:
         return trio.run(simulation.run, main, args, clock=trio.testing.MockClock(autojump_threshold=0))
-    except BaseException as error:
-        cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
-        cause.add_note(f"simulated with workers={workers}, seed={seed}: failed after turn {simulation.turn}")
-        raise cause from cause.__cause__
+    except BaseExceptionGroup as group:
+        error = unwrap(group)
+        raise error from error.__cause__
     finally:
         chance.setstate(state)
         scheduling._ALLOW_DETERMINISTIC_SCHEDULING = flag
@@ -138,11 +157,16 @@ class Mortal:
     (Its tasks are cancelled, and their `finally` clauses run, which they would not if a process had been killed.)
     """
 
-    def __init__(self, recovery: Recovery) -> None:
+    def __init__(self, recovery: Recovery, workers: int) -> None:
         self._storage = open_storage(recovery.where)
-        self.recovery = replace(recovery, where=self)
         self.title = self._storage.title
+        self.older = False  # whether the snapshot that was chosen last is damaged
         self._dead = False
+        self._beginnings = Beginnings(replace(recovery, where=self), workers, _tell_nobody, trio.current_time)
+
+    async def begin(self) -> Resume:
+        """Chooses where a life goes on."""
+        return (await self._beginnings.choose(self.older)).resume
 
     def die(self) -> None:
         """The life ends. A storage that has a method `crash`, for what was under way, is told."""
@@ -205,13 +229,12 @@ class Simulation:
         self._pollers: list[Signal] = []  # mains that wait for a step of theirs
         self._fruitless = 0  # how often in a row that made nothing happen
         self.turn = 0
+        self.began = False
 
     async def _begin(self) -> None:
         """Makes the workers, which go on from the last snapshot, if there is one."""
-        resume = None
-        if self._mortal is not None:
-            beginnings = Beginnings(self._mortal.recovery, self._workers, _tell_nobody, trio.current_time)
-            resume = (await beginnings.choose(older=False)).resume
+        resume = None if self._mortal is None else await self._mortal.begin()
+        self.began = True
         clock = _UniqueClock()
         self._pumps = [Pump(index, self._workers, self._debug, recovery=resume) for index in range(self._workers)]
         for pump in self._pumps:

@@ -42,7 +42,7 @@ async def live_again_and_again(
             return await live(beginning.resume, pumps)
         except (Exception, BaseExceptionGroup) as group:
             error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
-            unbuilt = lives <= 1 and not any(pump.built for pump in pumps)
+            unbuilt = not lives if choosing else lives == 1 and not any(pump.built for pump in pumps)
             decision = restarts.decide(error, time.monotonic(), unbuilt=unbuilt, choosing=choosing)
             if reason:
                 tell(reason)

@@ -53,7 +53,7 @@ class Restoring:
         )
 
     async def _put_back(self, file: SavedFile) -> None:
-        async for operator, shard, words in self._vault.read(file):
+        for operator, shard, words in await self._vault.read(file):
             participant = self._participants.get(operator)
             if isinstance(participant, ShardedParticipant) and participant.owns(shard):
                 participant.put(shard, words)

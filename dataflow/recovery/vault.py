@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from dataflow.build.cuts import FOREVER
@@ -55,11 +55,10 @@ class Vault:
         """Operators whose state may be left behind."""
         return self.policy.drop
 
-    async def read(self, file: SavedFile) -> AsyncIterator[tuple[str, int, Words]]:
+    async def read(self, file: SavedFile) -> Iterator[tuple[str, int, Words]]:
         """The live pieces of a file, whose checksum is right: (operator, shard, words)."""
         data = await fetch_part(self.storage, self.dataflow, file)
-        for piece in live_pieces(file, data):
-            yield piece
+        return iter(live_pieces(file, data))
 
     def writer(self) -> VaultWriter:
         """Writes the part files of the next snapshot."""

@@ -4,6 +4,7 @@
 - `host`: the one loop around a store: which records are applied when.
 - `pieces`: the one format of state in transit. `durable`: a store as those see it who save and restore it. `kept`:
   its share of a snapshot. `reading`: saved state, read without the program that saved it.
+  `converting`: saved state with other fields than the program has now.
 - `stores`: stores in rows and in columns. `folds`: what users write for one record, compiled. `tables`: rows by key.
   `memory`: where these lie.
 - `native`: stateful operators whose state stays on its worker; `native_rows` and `native_columns` make them.

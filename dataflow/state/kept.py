@@ -16,6 +16,7 @@ from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
+    from dataflow.state.converting import Conversion
 
 
 class Companion(Protocol):
@@ -72,6 +73,7 @@ class KeptState(ShardedParticipant, Generic[B]):
         self._worker, self._peers = dataflow.pump.index, dataflow.pump.peers
         self._frozen: FrozenShards | None = None  # while some of it may still have to be copied
         self._slab = Slab()
+        self._conversion: Conversion | None = None  # of state that was saved with other fields
         self._marked: set[int] = set()  # shards that count as changed
         self._on_resume: Callable[[], None] = lambda: None
         self.watchers: list[Callable[[], None]] = []  # called when the gate has moved
@@ -127,19 +129,30 @@ class KeptState(ShardedParticipant, Generic[B]):
     def require_fit(self, saved: Mapping[str, str]) -> None:
         """StateMismatch unless the state was saved under the same description."""
         mine = dict(self.describe())
-        if mine != dict(saved):
+        if mine == dict(saved):
+            return
+        from dataflow.state.converting import Conversion, convertible  # rows need no compiler
+        from dataflow.state.stores.with_pending import WithPending
+
+        store = self._store.upgradable()
+        if isinstance(store, WithPending) and convertible(saved, mine):
+            self._conversion = Conversion(self.name, saved, store)
+        else:
             raise StateMismatch(
                 f"the state of {self.name!r} was saved as {_listed(saved)}, and the program has {_listed(mine)}: "
-                f"convert it (upgrade=), or drop it (--drop {self.name})"
+                f"convert it (fold(..., upgrade=...), for folds on columns), or drop it (--drop {self.name})"
             )
 
     def owns(self, shard: int) -> bool:
         """Whether a shard is this worker's."""
-        return self._companion.owns(shard)
+        return self._conversion is not None or self._companion.owns(shard)  # what was another shard may be ours now
 
     def put(self, shard: int, piece: Words) -> None:
         """Puts a piece back."""
-        self._durable.put(piece)
+        if self._conversion is not None:
+            self._conversion.put(piece)
+        else:
+            self._durable.put(piece)
 
     def restore(self, shares: Mapping[int, object]) -> None:
         """Takes what is known of placement, and keys that live apart from their shards."""
@@ -147,13 +160,22 @@ class KeptState(ShardedParticipant, Generic[B]):
         for worker, share in shares.items():
             assert isinstance(share, list)
             companions[worker], apart = share
+            if apart and self._conversion is not None:
+                raise StateMismatch(
+                    f"the state of {self.name!r} cannot be converted while keys are pinned: unpin them first, in the "
+                    "old program"
+                )
             if worker % self._peers == self._worker:
                 for piece in apart:
                     self._durable.put(np.frombuffer(piece, np.uint64).copy())  # compiled code wants to own it
         self._companion.restore(companions)
 
     def resume(self) -> None:
-        """What came back is what was saved: it counts as unchanged."""
+        """What came back is what was saved: it counts as unchanged, unless it was converted."""
+        if self._conversion is not None:
+            self._conversion.finish(self._companion.owns)
+            self._conversion = None
+            self._marked.update(filter(self._companion.owns, range(self.shards)))
         self._durable.take_changed()
         self._on_resume()
 

@@ -57,6 +57,17 @@ class SavedState:
         for bin in self._home.occupied().tolist():
             yield self._home.view(bin)
 
+    def table(self) -> tuple[Columns, Words | None]:
+        """All state in bins as columns, the key and the fields; and the post-dated records, as rows of words. For state
+        of folds."""
+        if not isinstance(self._home, _SavedColumns):
+            raise ValueError("only the state of folds has fields that can be converted")
+        pending = self._home.pending
+        if pending is None:
+            return self._home.table.read(), None
+        times, keys, values = pending.due_all()
+        return self._home.table.read(), pending.rows_of(times, keys, values)
+
     def apart(self) -> tuple[dict[Key, State], list[tuple[Time, Record]]]:
         """The keys that live apart from their bins, with their state; and their post-dated records."""
         if isinstance(self._apart, ColumnStore):

@@ -149,6 +149,10 @@ class Store(ABC, Generic[B]):
     def has(self, bins: Bins) -> Flags:
         """Whether there is anything of each of these bins here: else it can leave without a word."""
 
+    def upgradable(self) -> Store[B] | None:
+        """The store of the bins, if state that was saved with other fields can be converted for it."""
+        return None
+
     def prefault(self, size: int) -> None:  # Python objects have no memory to make ready
         """Touches so many bytes of memory for each part before they are needed: for a run that is measured, or one
         whose state will grow to a known size."""

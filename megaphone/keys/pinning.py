@@ -44,6 +44,9 @@ class PinningStore(Store[Columns]):
             self._apart.table.single = True
         return self._apart
 
+    def upgradable(self) -> Store[Columns] | None:
+        return self.home.upgradable()
+
     @property
     def table(self) -> Table:
         """The table of bins."""

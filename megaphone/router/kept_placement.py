@@ -50,14 +50,16 @@ class KeptPlacement:
         assert isinstance(share, list)
         saved, pins, loads, plans = share
         table = np.frombuffer(saved, "<u2").astype(np.uint16)
-        if len(shares) != self._peers:
-            table = (np.arange(len(table)) % self._peers).astype(np.uint16)
+        bins = len(self._configurations().latest)
+        if len(shares) != self._peers or len(table) != bins:
+            table = (np.arange(bins) % self._peers).astype(np.uint16)
         self._restored = table
         self._configurations().restore(table, {key: worker % self._peers for key, worker in pins})
         self._plans.restore(dict(plans))
         known = self._statistics
         for numbers, data in zip((known.records, known.nanoseconds, known.bytes), loads, strict=True):
-            numbers[:] = np.frombuffer(data, "<i8")
+            if len(data) == 8 * bins:  # else of other bins, which say nothing of these
+                numbers[:] = np.frombuffer(data, "<i8")
 
     def owns(self, shard: int) -> bool:
         """Whether a bin is this worker's, as of where the run goes on."""

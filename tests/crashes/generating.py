@@ -37,9 +37,11 @@ ON_COLUMNS: dict[str, tuple[int, tuple[int, ...]]] = {
 }  # fmt: skip
 KEEPING_ROWS = ("delay", "delay", "feedback", "native_totals", "native_running", "native_running")
 KEEPING_COLUMNS = ("native_machine", "windows", "pairs", "batches")
-MIGRATING_ROWS = ("totals", "totals", "versus", "row_running")
+MIGRATING_ROWS = ("totals", "totals", "totals", "versus", "versus", "row_running", "row_running", "window_join")
 MIGRATING_COLUMNS = ("machine", "ordered", "two_folds", "batches", "pairs")
 TWO = frozenset({"versus", "two_folds", "pairs"})
+PLANS = ("(a b) c", "a (b c)", "(a c) b")
+METHODS = ("moving-state", "parallel-track", "hybmig")
 
 
 def random_program(seed: int) -> Program:
@@ -133,6 +135,10 @@ class _Maker:
 
     def _grow_migrating(self) -> None:
         kind = self.chance.choice(MIGRATING_ROWS if self.form == ROWS else MIGRATING_COLUMNS)
+        if kind == "window_join":
+            streams = [self._stream() for _ in range(3)]
+            self._apply(kind, streams, (self.chance.randint(1, 4),), self._new_control([], PLANS))
+            return
         by_key = self.chance.randrange(2)
         number = 0 if kind == "pairs" else by_key
         pinnable = kind not in ("totals", "versus") or bool(by_key)
@@ -143,15 +149,24 @@ class _Maker:
         """A control stream: a new one, or one that others heed already."""
         chance = self.chance
         shared = [i for i, control in enumerate(self.controls) if pinnable or not _pins(control)]
+        shared = [i for i in shared if all(update.what[0] != "replan" for update in self.controls[i].updates)]
         if shared and chance.random() < 0.3:
             return chance.choice(shared)
         keys = sorted({k for i, port in streams for rs in self.bags[i][port].values() for k, _ in rs})
+        return self._new_control(keys if pinnable else [])
+
+    def _new_control(self, keys: list[int], plans: tuple[str, ...] = ()) -> int:
+        """A control stream with updates: keys that may be pinned, plans that there may be."""
+        chance = self.chance
         bins = 1 << chance.randint(1 if self.form == COLUMNS else 0, 3)
         updates = []
         for epoch in range(self.epochs):
             for _ in range(chance.choice((0, 0, 1, 2))):
                 at = epoch + chance.choice((0, 0, 1, 3))
-                updates.append(Update(epoch, at, _said(chance, bins, keys if pinnable else [])))
+                updates.append(Update(epoch, at, _said(chance, bins, keys)))
+        if plans:  # one, to another plan than the first: a second may be refused by those who have not heard of it
+            epoch, at = chance.randrange(self.epochs), chance.choice((0, 1, 2))
+            updates.append(Update(epoch, epoch + at, ("replan", chance.choice(plans[1:]), chance.choice(METHODS))))
         self.controls.append(Control(bins, tuple(updates), own=chance.random() < 0.6))
         return len(self.controls) - 1
 

@@ -38,10 +38,9 @@ PREAMBLE = """
                 handle.advance_to(time + 1)
                 await probe.wait_passed(time)
                 fault(worker, time)
-            return sum(seen)
+            return worker.resume_at, sum(seen)
         return run()
 """
-RIGHT = 3 * sum(n for time in range(40) for n in range(time, time + 4))
 
 
 def lives(program: str) -> dict[int, list[int]]:
@@ -52,9 +51,13 @@ def lives(program: str) -> dict[int, list[int]]:
     return found
 
 
-def result_of(out: str) -> int:
-    """The sum of what the workers returned, all from the beginning."""
-    return sum(map(int, re.findall(r"\d+", out.strip().splitlines()[-1])))
+def require_right(out: str) -> None:
+    """What three workers returned together is the sum of all records since the snapshot that they went on from."""
+    found = [(int(start), int(total)) for start, total in re.findall(r"\((\d+), (\d+)\)", out.splitlines()[-1])]
+    assert len(found) == 3
+    start = found[0][0]
+    right = 3 * sum(n for time in range(start, 40) for n in range(time, time + 4))
+    assert ({start for start, _ in found}, sum(total for _, total in found)) == ({start}, right)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_a_worker_that_ends_is_replaced_and_the_others_stay(arena: Arena, victim
     )
     ended = program.end()
     assert ended.status == 0, ended.err
-    assert result_of(ended.out) == RIGHT
+    require_right(ended.out)
     (line,) = ended.err.splitlines()
     assert re.fullmatch(rf"dataflow: .*worker {victim}.*: restart 1 of 5, from the beginning", line), line
     pids = lives(ended.out)
@@ -261,7 +264,7 @@ def test_killed_at_random_moments(arena: Arena, seed: int) -> None:
     os.kill(program.children()[0], signal.SIGKILL)
     ended = program.end()
     assert ended.status == 0, ended.err
-    assert result_of(re.sub(r"\d+:", "", ended.out)) == RIGHT
+    require_right(ended.out)
     assert re.findall(r"restart (\d+) of 20, from the beginning", ended.err)
 
 
@@ -273,6 +276,7 @@ def test_two_that_die_at_once_are_one_failure_or_two_but_all_are_replaced(arena:
         os.kill(first[worker][0], signal.SIGKILL)
     ended = program.end()
     assert ended.status == 0, ended.err
+    require_right(ended.out)
     assert lives(ended.out)[1][0] == lives(ended.out)[1][-1]
 
 
@@ -284,6 +288,7 @@ def test_a_stopped_worker_is_given_up_and_replaced(arena: Arena) -> None:
     ended = program.end()
     assert ended.status == 0, ended.err
     assert "worker 1 is stopped and has not answered for 1 seconds: restart 1 of 20" in ended.err
+    require_right(ended.out)
 
 
 def test_the_process_that_starts_workers_is_killed(arena: Arena) -> None:
@@ -295,6 +300,7 @@ def test_the_process_that_starts_workers_is_killed(arena: Arena) -> None:
     assert ended.status == 0, ended.err
     assert "the process that starts workers was killed by signal 9" in ended.err
     assert "restart 1 of 20" in ended.err
+    require_right(ended.out)
     assert all(first != second for first, second in lives(ended.out).values()), before
 
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, overload
 
 import numpy as np
 
+from dataflow.columns.batch import Columns
 from dataflow.columns.schema import Schema, declared, state_dtype, units, wide, zones
 from dataflow.errors import ConstructionError
 from dataflow.state.values import Value
@@ -30,6 +31,10 @@ Function: TypeAlias = Callable[..., object]
 """What a user writes, with any of the parameters above."""
 PARAMETERS = ("time", "key", "value", "state", "emit", "later")
 _PLAIN = ("key", "value", "state")
+
+
+Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
+"""From the columns of saved state (the key and its old fields) to those of the state that there is now."""
 
 
 class FoldError(ConstructionError):
@@ -50,6 +55,7 @@ class Fold:
     compiled: bool
     units: dict[str, str] = field(default_factory=dict)  # of values that are dates, moments or time spans
     zones: dict[str, str] = field(default_factory=dict)  # of columns of the output
+    upgrade: Upgrade | None = None  # of state that was saved with other fields
     parameters: tuple[str, ...] = field(init=False)
     returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
     optional: bool = field(init=False)  # whether it may return None
@@ -117,6 +123,7 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
+    upgrade: Upgrade | None = None,
 ) -> Callable[[Function], Fold]: ...
 
 
@@ -131,6 +138,7 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
+    upgrade: Upgrade | None = None,
 ) -> Fold: ...
 
 
@@ -144,6 +152,7 @@ def fold(
     forget: str | None = None,
     create: bool = True,
     compiled: bool = True,
+    upgrade: Upgrade | None = None,
 ) -> Fold | Callable[[Function], Fold]:
     """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
 
@@ -152,18 +161,14 @@ def fold(
     `pending`: the columns of records that `later` post-dates.
     `forget`: a field of the state; a key for which it is true after the fold is forgotten. `create=False`: records of
     keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
+    `upgrade`: for state that a snapshot has with other fields, a function from its columns (`key` and the old fields)
+    to columns with `key` and the fields of `state`.
     """
     if function is None:
         return lambda given: fold(
-            given,
-            state=state,
-            output=output,
-            values=values,
-            pending=pending,
-            forget=forget,
-            create=create,
-            compiled=compiled,
-        )
+            given, state=state, output=output, values=values, pending=pending, forget=forget, create=create,
+            compiled=compiled, upgrade=upgrade,
+        )  # fmt: skip
     if not inspect.isfunction(function):
         raise FoldError(f"a fold is a plain function, not {function!r}")
     try:
@@ -180,6 +185,7 @@ def fold(
             compiled,
             units(kinds),
             zones(output),
+            upgrade,
         )
     except (TypeError, ValueError) as error:
         raise FoldError(f"{function.__name__}: {error}") from None

@@ -73,6 +73,7 @@ class FoldStore(WithPending):
         self._due: FoldDriver | None = None
         if due is not None and posts:
             self._due = FoldDriver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
+        self.upgrade = next((fold.upgrade for fold in folds if fold.upgrade is not None), None)
         self._signs = KeySigns()
         self.output = tuple(folds[0].output)
         self.counts_once = counts_once

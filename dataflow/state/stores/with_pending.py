@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dataflow.state.folds.fold import Upgrade
 from dataflow.state.memory.segments import Part
 from dataflow.state.pieces import Words
 from dataflow.state.stores.column_store import ColumnStore
@@ -19,7 +20,11 @@ class WithPending(ColumnStore):
     """A table, and post-dated records of its keys unless nothing post-dates any."""
 
     pending: Pending | None
+    upgrade: Upgrade | None = None  # of state that was saved with other fields
     last_time = LAST
+
+    def upgradable(self) -> WithPending | None:
+        return None if self.upgrade is None else self
 
     @property
     def parts(self) -> list[Part]:

@@ -65,6 +65,11 @@ class Pending(Part):
             rows = np.concatenate([rows, self._take(int(rows[-1, 0].view(np.int64)))])
         return np.ascontiguousarray(rows[:, 0]).view(np.int64), *self._columns(rows)
 
+    def due_all(self) -> tuple[Ints, Words, list[Values]]:
+        """Takes out everything: times, keys, and the values of each column."""
+        rows = self._take(LAST)
+        return np.ascontiguousarray(rows[:, 0]).view(np.int64), *self._columns(rows)
+
     def _take(self, time: int) -> Words:
         chunks = [self._take_chunk(time)]
         while len(chunks[-1]) == _CHUNK:
