@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
 
 import megaphone
-from dataflow import Recovery, Worker
+from dataflow import Recovery, Worker, sinks
+from dataflow.operators.sinks import SinkError
+from dataflow.recovery import savepoints
 from dataflow.recovery.announcing import Announcer
 from dataflow.recovery.catalogue import list_savepoints, read_savepoint
 from dataflow.recovery.faulty import Faulty
+from dataflow.recovery.keeper import Keeper
 from dataflow.recovery.memory import MemoryStorage
+from dataflow.recovery.parts import SnapshotOutcome
 from dataflow.recovery.savepoints import Saved, SaveFailed, Wish, Wishes, save_run
+from dataflow.recovery.storage import NotThere
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 
@@ -245,10 +252,56 @@ def test_all_dataflows_are_saved_or_none() -> None:
     assert not trio.run(list_savepoints, storage, "counts")
 
 
+async def writing(worker: Worker, act: Act, folder: Path) -> None:
+    """What each worker is fed goes to files, by the one that has it."""
+    with worker.dataflow("files") as scope:
+        handle, stream = scope.input()
+        probe = stream.probe()
+        stream.sink(sinks.json_lines(folder, columns=("key", "one")), name="out")
+    handle.advance_to(worker.resume_at)
+    async with trio.open_nursery() as nursery:
+        for time in range(worker.resume_at, EPOCHS):
+            if worker.index == 0:
+                nursery.start_soon(act, worker, time)
+            handle.send(fed(worker.index, time))
+            handle.advance_to(time + 1)
+            await probe.wait_passed(time)
+            await trio.sleep(0.5 + worker.index / 1000)
+
+
+def written(folder: Path) -> list[tuple[int, int]]:
+    lines = [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+    return sorted((line["key"], line["one"]) for line in lines)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_output_before_a_savepoint_is_visible_and_stays_with_its_run(seed: int, tmp_path: Path) -> None:
+    place, folders = f"savepoints-{next(fresh)}", [tmp_path / "old", tmp_path / "new"]
+    found: list[tuple[int, list[tuple[int, int]]]] = []
+
+    async def act(worker: Worker, time: int) -> None:
+        if time == 3:
+            (saved,) = await save_run(pump_of(worker), "now")
+            found.append((saved.time, written(folders[0])))
+
+    policy = Recovery(f"memory://{place}", every=1000.0)
+    simulate(writing, act, folders[0], workers=3, seed=seed, recovery=policy)
+    (time, visible), *_ = found
+    expected = [record for at in range(time) for worker in range(3) for record in fed(worker, at)]
+    assert visible == sorted(expected), "not all of it is visible when save returns"
+    policy = Recovery(f"memory://{place}-2", start_from=f"memory://{place}#now", every=1000.0)
+    simulate(writing, at(-1), folders[1], workers=3, seed=seed, recovery=policy)
+    rest = [record for at in range(time, EPOCHS) for worker in range(3) for record in fed(worker, at)]
+    assert written(folders[1]) == sorted(rest)
+
+
 # Mutants: each breaks one rule, and a test above must notice.
 
 
-@pytest.fixture(params=["named when it is announced", "never taken back", "the one before"])
+MUTANTS = ["named when it is announced", "never taken back", "the one before", "with its output", "told by worker 0"]
+
+
+@pytest.fixture(params=MUTANTS)
 def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "named when it is announced":
         promise = Wishes.promise
@@ -266,6 +319,14 @@ def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
             """Forgets to delete it."""
 
         monkeypatch.setattr(Wish, "_take_back", leave)
+    elif request.param == "with its output":
+        monkeypatch.setattr(savepoints, "_without_output", lambda manifest: manifest)
+    elif request.param == "told by worker 0":  # and not when all are done
+
+        async def grant(self: Keeper, outcome: SnapshotOutcome) -> None:
+            self._wishes.concluded(outcome)
+
+        monkeypatch.setattr(Keeper, "_grant", grant)
     else:  # the last snapshot will do, also if something was done since
 
         async def run_savepoints(self: Announcer) -> None:
@@ -278,13 +339,15 @@ def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def test_broken_rules_are_noticed(mutant: str) -> None:
+def test_broken_rules_are_noticed(mutant: str, tmp_path: Path) -> None:
     def run_all() -> None:
         for seed in range(12):
             if mutant == "never taken back":
                 test_what_is_withdrawn_leaves_nothing(seed)
+            elif mutant in MUTANTS[3:]:
+                test_output_before_a_savepoint_is_visible_and_stays_with_its_run(seed, tmp_path / str(seed))
             else:
                 test_a_savepoint_holds_what_came_before_its_time(seed)
 
-    with pytest.raises(Exception):  # noqa: B017, PT011  # of whatever kind
+    with pytest.raises((AssertionError, NotThere, SinkError)):
         run_all()
