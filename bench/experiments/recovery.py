@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -86,10 +87,19 @@ def _report(run: Run, label: str, at: float, running: WatchedProgram, marks: tup
     wrong = sum(SaidLine(line).wrong for line in running.lines[since:] if line[:5] in ("done ", "shown"))
     if wrong:
         raise AssertionError(f"{label}: {wrong} counts are wrong after the recovery")
-    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    size = _state_size(Path(folder))
     aim = 1.0 + size / 1e9
+    began = next(SaidLine(line) for line in running.lines[since:] if line.startswith("began"))
+    run.report(f"{label}: state", size / (1 << 20), "MiB")
+    run.report(f"{label}: until main begins again", began.at - at, "s")
     run.report(f"{label}: the next correct count", processed.at - at, "s", baseline=aim)
     run.report(f"{label}: shown by a sink", visible.at - at, "s", baseline=aim)
+
+
+def _state_size(folder: Path) -> int:
+    """The bytes of the files that the newest manifest names."""
+    newest = max(folder.rglob("manifest-*"), key=lambda path: path.name)
+    return sum(file["size"] for file in json.loads(newest.read_bytes().partition(b"\n")[0])["files"])
 
 
 def _workers(supervisor: int) -> list[int]:

@@ -34,6 +34,7 @@ class Life:
     event: tuple[str, int] | None = None
     every: float = 1e-6
     starving: bool = False
+    debug: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def random_plan(seed: int) -> Plan:
 
 def _life(chance: Random, seed: int, workers: tuple[int, ...]) -> Life:
     every, starving = chance.choice((1e-6, 1e-6, 1e-6, 0.1, 1.0)), chance.random() < 0.2
-    return Life(chance.choice(workers), seed, every=every, starving=starving)
+    return Life(chance.choice(workers), seed, every=every, starving=starving, debug=chance.random() < 0.1)
 
 
 class Case:
@@ -106,7 +107,7 @@ class Case:
         self.disk.noticed = self._watch(life.event)
         try:
             simulate(
-                main, self.outsides, workers=life.workers, seed=life.seed, turns=TURNS,
+                main, self.outsides, workers=life.workers, seed=life.seed, turns=TURNS, debug=life.debug,
                 scheduler=Starving() if life.starving else None, recovery=recovery, crash_after=life.crash_after,
             )  # fmt: skip
         except Crashed:

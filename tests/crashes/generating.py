@@ -63,7 +63,7 @@ class _Maker:
 
     def __init__(self, chance: Random, form: str) -> None:
         self.chance, self.form = chance, form
-        self.epochs = chance.randint(2, 6)
+        self.epochs = chance.randint(2, 6) if chance.random() < 0.95 else chance.randint(12, 30)  # or many snapshots
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.controls: list[Control] = []
@@ -80,6 +80,8 @@ class _Maker:
         sends = []
         for slot in range(slots):
             for epoch in range(self.epochs):
+                if self.epochs > 6 and chance.random() < 0.7:
+                    continue
                 for _ in range(chance.choice((0, 0, 1, 1, 2) if kind == "input" else (0, 1))):
                     later = 0 if kind != "input" else chance.choice((0, 0, 0, 1, 4))
                     records = tuple(self._record(keys) for _ in range(chance.randint(1, 3)))
@@ -207,7 +209,8 @@ class _Maker:
         for ref in [(i, port) for i, bags in enumerate(self.bags) for port in range(len(bags))]:
             if ref not in used or self.chance.random() < 0.1:
                 outputs.append(self._output(ref))
-        lazy = frozenset(epoch for epoch in range(self.epochs) if self.chance.random() < 0.3)
+        share = 0.3 if self.epochs <= 6 else 0.9
+        lazy = frozenset(epoch for epoch in range(self.epochs) if self.chance.random() < share)
         ahead, saves = self.chance.choice((0, 1, 1, 3, 100)), self.chance.random() < 0.5
         return Program(
             self.epochs, tuple(self.feeds), tuple(self.controls), tuple(self.nodes), tuple(outputs), ahead, lazy, saves

@@ -100,26 +100,30 @@ def test_many_restarts_leave_nothing_open_and_no_memory_is_shared_between_lives(
     KEPT, PUMPS, FILES = [], weakref.WeakSet(), []
 
     async def main(worker):
-        if os.listdir("/proc/self/fd"):
-            FILES.append(len(os.listdir("/proc/self/fd")))
+        # A batch keeps the memory of its life, which from the second life on is an open file.
+        FILES.append(len(os.listdir("/proc/self/fd")) - max(0, len(KEPT) - 1))
         assert not PUMPS, "the worker of an earlier life is still there"
         PUMPS.add(pump_of(worker))
-        for life, batch in enumerate(KEPT):
-            assert (batch == batch[0]).all(), "a batch of an earlier life has changed"
+        for batch, value in KEPT:
+            assert (batch == value).all(), "a batch of an earlier life has changed"
         life = len(KEPT)
         with worker.dataflow() as scope:
             handle, stream = scope.input()
             stream = stream.broadcast()
-            stream.inspect_batch(lambda time, batch: KEPT.append(batch["n"]) if len(KEPT) == life else None)
+            stream.inspect_batch(lambda time, batch: keep(life, batch["n"]))
             probe = stream.probe()
         handle.advance_to(worker.resume_at)
         for time in range(worker.resume_at, 20):
-            handle.send({"n": np.full(50_000, 1 + life * 100 + time)})
+            handle.send({"n": np.full(50_000, 100 * os.getpid() + time)})
             handle.advance_to(time + 1)
             await probe.wait_passed(time)
             if time == 10 and worker.index == 1 and once(f"done{life_of_the_run()}"):
                 os.kill(os.getpid(), signal.SIGKILL)
         return len(set(FILES[2:])), len(KEPT)
+
+    def keep(life, batch):
+        if len(KEPT) == life and batch[0] // 100 != os.getpid():  # from the other, so it lies in shared memory
+            KEPT.append((batch, int(batch[0])))
 
     def life_of_the_run():
         return len(list(HERE.glob("done*"))) if len(list(HERE.glob("done*"))) < 6 else 0
@@ -164,33 +168,10 @@ def test_a_poison_record_is_named(arena: Arena) -> None:
     assert "the same record failed 3 times within 600 seconds: 2 restarts were allowed" in ended.message
 
 
-def test_the_window_is_used_up(arena: Arena) -> None:
-    program = arena.script(
-        PREAMBLE
-        + """
-    def fault(worker, time):
-        if worker.index == 1 and time == 3:
-            raise ValueError("each time")
-
-    async def main(worker):
-        return await feed(worker, fault)
-
-    if __name__ == "__main__":
-        dataflow.execute(main, workers=2, recovery=dataflow.Recovery("state", restarts=2))
-"""
-    )
-    ended = program.end()
-    assert ended.status == 1
-    assert re.findall(r"restart (\d) of 2", ended.err) == ["1", "2"]
-    assert "ValueError: each time" in ended.err
-    assert "it failed 3 times within 600 seconds, each time in the same way: 2 restarts were allowed" in ended.message
-
-
 @pytest.mark.parametrize(
     "mistake",
     [
         "raise NameError('a typo')",
-        "worker.dataflow().__enter__().input()[1].exchange('not a function')",
         "stream = feed(worker, prepare=lambda s: s.map(int) if worker.index else s); await stream",
     ],
 )
@@ -312,16 +293,14 @@ def test_the_supervisor_is_killed_while_all_go_back(arena: Arena) -> None:
     assert program.end().status == -signal.SIGKILL  # and the arena sees that nothing is left
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_the_run(arena: Arena, number: signal.Signals) -> None:
+def test_ctrl_c_ends_the_run(arena: Arena) -> None:
     program = arena.script(ENDLESS)
     pids = wait_for_life(program, 1)
     os.kill(pids[0][0], signal.SIGKILL)
     wait_for_life(program, 2)
-    program.mark_time()
-    os.kill(program.pid, number)
+    program.interrupt()
     ended = program.end()
-    assert ended.status in (-signal.SIGINT, 130, 143)
+    assert ended.status in (-signal.SIGINT, 130)
     assert ended.seconds < SOON
     assert ended.err.count(": restart ") == 1
 
