@@ -23,7 +23,7 @@ from dataflow.recovery.keeper import Keeper
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.parts import SnapshotOutcome
 from dataflow.recovery.savepoints import Saved, SaveFailed, Wish, Wishes, save_run
-from dataflow.recovery.storage import NotThere
+from dataflow.recovery.storage import Blob, NotThere, StorageError
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 
@@ -194,6 +194,42 @@ def test_a_name_that_is_taken_is_refused_and_the_first_stays() -> None:
     assert refused.startswith("there is a savepoint 'now' of 'counts' in here already: choose another name, or delete")
     (saved,) = saved_by([results])
     assert trio.run(read_savepoint, storage, "counts", "now").number == saved.number
+
+
+class Full(MemoryStorage):
+    """A disk on which there is no room for names that begin like that."""
+
+    refused = "?"
+
+    async def put(self, name: str, data: Blob, *, if_absent: bool = False) -> None:
+        if name.startswith(self.refused):
+            raise StorageError("the disk is full")
+        await super().put(name, data, if_absent=if_absent)
+
+
+@pytest.mark.parametrize(
+    ("refused", "expected"),
+    [
+        ("counts/manifest-", "the snapshot was given up: the disk is full"),
+        ("counts/part-", "the snapshot was given up: worker 0: the disk is full; worker 1: the disk is full"),
+        ("counts/savepoint-", r"snapshot \d+ could not be kept as 'now': the disk is full"),
+    ],
+)
+def test_a_full_disk_is_told_and_the_stream_goes_on(refused: str, expected: str) -> None:
+    storage = Full()
+
+    async def act(worker: Worker, time: int) -> object:
+        if time == 2:
+            storage.refused = refused
+            with pytest.raises(SaveFailed, match=f"^{expected}$"):
+                await save_run(pump_of(worker), "now")
+            storage.refused = "?"
+            return await save_run(pump_of(worker), "now")
+        return None
+
+    results = simulate(counting, act, workers=2, recovery=Recovery(storage, every=1000.0))
+    assert len(saved_by(results)) == 1
+    check(storage, 2, 0)
 
 
 def test_a_run_without_recovery_says_so() -> None:
