@@ -9,6 +9,8 @@
 - `counting`: hash count and key count, which several experiments share. `joining`: windowed joins in columns.
   `footprint`: what a migration costs in memory.
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
+- `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:
+  what other systems do with the same.
 - `papers`: which figures the papers have, drawn here or not.
 - `command`: the command line (`__main__`); `table`, `progress`, `document`: what a person sees and what a file keeps.
 

@@ -67,8 +67,8 @@ def seconds_by_purpose(profile: cProfile.Profile) -> dict[str, float]:
 
 
 def divided(stats: Stats) -> dict[str, float]:
-    """By purpose, the seconds of a profile: by function, calls twice over, its own seconds, those with the functions
-    that it called, and by caller the same four figures."""
+    """By purpose, the seconds of a profile. A profile has, for each function: the calls (counted in two ways), its own
+    seconds, the seconds with those of the functions that it called, and the same four figures by caller."""
     seconds = dict.fromkeys(PURPOSES, 0.0)
     known: dict[Function, dict[str, float]] = {}
     for function, (_, _, own, _, _) in stats.items():

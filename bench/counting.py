@@ -29,8 +29,8 @@ Counts = NDArray[np.int64]
 Apply = Callable[[Keys, Counts], object]  # counts a batch
 
 LOADING = 1 << 18  # keys in a batch while loading
-LEAD = 2  # epochs by which configurations are certain before their records come
-SIZE = 1 << 19  # records in a batch, of a worker that has as many as it can take
+LEAD = 2  # epochs: a configuration is certain so long before its records come
+SIZE = 1 << 19  # records in a batch, where a worker gets as many as it can take
 POOL = 4  # batches that are made beforehand, and sent over and over
 
 
@@ -52,7 +52,7 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """For tables and plots."""
+        """The name that tables and plots show."""
         return "native" if not self.bins else f"2^{self.bins.bit_length() - 1} bins"
 
 
@@ -74,7 +74,7 @@ class Counter:
     setup: Setup
 
     def advance_to(self, epoch: int) -> None:
-        """Promises that nothing will come before."""
+        """Promises that nothing will come before that epoch."""
         self.keys.advance_to(epoch)
         if self.controller is not None:
             self.controller.advance_to(epoch)
@@ -219,16 +219,17 @@ def strategy_of(name: str, batch: int) -> Strategy:
     made = {
         "all-at-once": megaphone.all_at_once(),
         "fluid": megaphone.fluid(),
-        "first": megaphone.batched(batch),  # while memory is touched for the first time
+        "first": megaphone.batched(batch),  # memory is touched for the first time in this one
         "batched": megaphone.batched(batch),
-        "whole batches": megaphone.batched(batch, budget=1 << 40),  # whatever they weigh
+        "whole batches": megaphone.batched(batch, budget=1 << 40),  # never split, however large
         "matched": megaphone.matched(),
     }
     return made[name]
 
 
 def halved(bins: int) -> NDArray[np.int64]:
-    """Half of worker 0's bins at worker 1, of two: a quarter of the state has moved."""
+    """The homes of bins after half of worker 0's have moved to worker 1. There are two workers, so that is a quarter of
+    the state."""
     homes = np.arange(bins) % 2
     homes[np.arange(0, bins, 4)] = 1
     return homes

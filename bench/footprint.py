@@ -2,7 +2,7 @@
 
 The kernel keeps the peak of a process's resident set, and forgets it on demand: nothing is missed between two looks.
 Whatever else stays afterwards (freed memory that the C library keeps, pages of shared memory, pages that are kept ready
-for tables) counts as added, though it is used again: only state is excused.
+for tables) counts as added, though it is used again: only state is left out.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Footprint(NamedTuple):
 
     @property
     def beyond(self) -> int:
-        """How much more than before there was for a while, but for the state that came. If tables grew by less than
-        that, because they had free places, only so much is excused.
+        """How far the peak was above what there was before, without the state that came. If tables had free places, and
+        so grew by less than that state, only their growth is left out.
 
         >>> Footprint(before=100, peak=145, after=140, tables_before=50, tables_after=90, received=30).beyond
         15
@@ -53,13 +53,13 @@ def _resident(field: str) -> int:
 
 
 def _begin() -> int:
-    """What there is now; from here on the kernel notes the peak."""
+    """Has the kernel note the peak from now on. Returns what is resident now."""
     _FORGET.write_text("5")
     return _resident("VmRSS")
 
 
 def tables() -> int:
-    """Bytes of tables that are resident: of what lies in mappings as large as their reservations."""
+    """Resident bytes of tables: those in mappings that are as large as what tables reserve."""
     total, large = 0, False
     for line in _MAPS.read_text().splitlines():
         name, value, *_ = line.split()
@@ -72,7 +72,7 @@ def tables() -> int:
 
 
 async def footprints(worker: dataflow.Worker, setup: Setup, strategy: Strategy) -> list[Footprint]:
-    """Of moving half of worker 0's bins away, and back, on this worker."""
+    """The footprints, on this worker, of moving half of worker 0's bins away and back."""
     counter = build(worker, setup)
     epoch = await load(worker, counter)
     controller = counter.controller

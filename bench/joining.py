@@ -8,6 +8,7 @@ changes, the last one after.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,11 +76,9 @@ async def closed_loop(worker: dataflow.Worker, pairing: Pairing, seconds: float)
     return sent, results, time.perf_counter() - start
 
 
-def plain_loop(pairing: Pairing, seconds: float) -> tuple[int, int, float]:
-    """The same without an engine: one table of all keys, made beforehand, and chains of rows in two rings."""
+def _plain() -> tuple[Callable[..., None], Callable[..., int]]:
+    """The compiled loops: a table of all keys; and what a batch of one stream does."""
     from numba import njit
-
-    room = 1 << (pairing.size * (pairing.window + 2)).bit_length()
 
     @njit
     def make(domain, table):  # type: ignore[no-untyped-def]
@@ -109,18 +108,25 @@ def plain_loop(pairing: Pairing, seconds: float) -> tuple[int, int, float]:
                 number = others[other, 0]
         return found
 
+    return make, join
+
+
+def plain_loop(pairing: Pairing, seconds: float) -> tuple[int, int, float]:
+    """The same without an engine: one table of all keys, made beforehand, and chains of rows in two rings."""
+    make, join = _plain()
+    room = 1 << (pairing.size * (pairing.window + 2)).bit_length()
     table = np.full(1 << (2 * pairing.domain).bit_length(), -1, np.int64)
     make(pairing.domain, table)
     heads = [np.full(len(table), -1, np.int64) for _ in range(2)]
     rings = [np.zeros((room, 3), np.int64) for _ in range(2)]
     pools = [pairing.batches(seed) for seed in range(2)]
+    out = np.zeros((4, 8 * pairing.size), np.int64)
     sent, found, start, epoch, filled = 0, 0, 0.0, 0, 2 * pairing.window
     while epoch <= filled or time.perf_counter() - start < seconds:
         if epoch == filled:
             sent, found, start = 0, 0, time.perf_counter()
         for side in range(2):
             batch, low = pools[side][epoch % POOL], max(0, epoch - pairing.window) * pairing.size
-            out = np.empty((4, 8 * pairing.size), np.int64)
             found += join(
                 batch["key"], batch["value"], low, epoch * pairing.size, table, heads[side], heads[1 - side],
                 rings[side], rings[1 - side], out,

@@ -1,9 +1,9 @@
-"""A count that is killed: `python -m bench.recovering KEYS FOLDER EVERY WORKERS`, and again after it was killed.
+"""A count that is killed: `python -m bench.recovering KEYS FOLDER EVERY WORKERS MIGRATE`, and again.
 
 Every key is loaded once. Then come a thousand records every ten milliseconds from each of two halves of the keys, over
 and over in the same order, so the count of each is known when it is sent, and every output says whether it is right. A
 line for each epoch says when it was complete, and one when a sink has shown it: (`done` or `shown`, seconds since 1970,
-epoch, wrong counts).
+epoch, wrong counts). `began` says where a life begins.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import trio
 
 import dataflow
 import megaphone
+from bench.counting import halved
 from dataflow import sinks
 from dataflow.columns import Columns
 from dataflow.state.folds.fold import fold
+from megaphone.control.updates import Update
 
 HALVES = 2
 RECORDS = 1000  # of a half in an epoch
@@ -35,7 +37,7 @@ def check(key, value, state):  # type: ignore[no-untyped-def]
     return state.count != value
 
 
-class Load:
+class CheckedLoad:
     """What is sent at each epoch, on any number of workers."""
 
     def __init__(self, keys: int) -> None:
@@ -58,23 +60,32 @@ def say(kind: str, time_: int, wrong: int) -> None:
     os.write(1, f"{kind} {time.time():.6f} {time_} {wrong}\n".encode())
 
 
-async def main(worker: dataflow.Worker, keys: int, plan: Callable[[int], object] | None = None) -> None:
-    """One worker's share."""
-    load = Load(keys)
+async def main(worker: dataflow.Worker, keys: int, migrate: float = 0.0) -> None:
+    """One worker's share. `migrate`: half of worker 0's bins move so many seconds after all keys are loaded."""
+    load = CheckedLoad(keys)
     with worker.dataflow("count") as scope:
         records, stream = scope.input("records", of=Columns)
+        control = scope.control()
         checked = megaphone.state_machine(
-            scope.control(), stream, key="key", value="value", fold=check, bins=BINS, name="counts"
+            control, stream, key="key", value="value", fold=check, bins=BINS, name="counts"
         )
         sums = checked.columns.aggregate(wrong=("sum", "wrong"))
         shown = sums.inspect_batch(lambda time_, batch: say("done", time_, int(batch["wrong"].sum())))
         probe = shown.sink(sinks.callback(show), name="shown").probe()
+    if worker.index == 0:
+        say("began", worker.resume_at, 0)
     start = worker.saved if isinstance(worker.saved, float) else None
     epoch = worker.resume_at
+    controller = megaphone.Controller(cast(dataflow.InputHandle[Update], control), checked)
+    begin = load.loading + round(migrate / PACE) if migrate and worker.index == 0 else -1
     while True:
         if epoch == load.loading and start is None:
             await probe.wait_passed(epoch - 1)
             start = time.time()
+            say("start", epoch, 0)
+        if epoch == begin:
+            controller.migrate(halved(BINS), megaphone.batched(16))
+        controller.advance_to(epoch)
         if epoch >= load.loading:
             assert start is not None
             worker.save(start)
@@ -92,6 +103,6 @@ def show(time_: int, batch: Columns) -> None:
 
 
 if __name__ == "__main__":
-    keys, folder, every, workers = sys.argv[1:]
+    keys, folder, every, workers, migrate = sys.argv[1:]
     recovery = dataflow.Recovery(folder, every=float(every))
-    dataflow.execute(main, int(keys), workers=int(workers), recovery=recovery)
+    dataflow.execute(main, int(keys), float(migrate), workers=int(workers), recovery=recovery)

@@ -18,7 +18,7 @@ class Experiment:
 
 
 class Unknown(LookupError):
-    """A name was asked for that no experiment bears."""
+    """Somebody asked for a name that no experiment has."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

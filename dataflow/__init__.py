@@ -19,7 +19,7 @@ Where things are:
 - `columns`: batches of columns and their operators. `state`: what stateful operators keep from one time to the next.
 - `run`: a worker and its dataflows. `execute`: running a program. `launch`: workers as processes.
 - `comm`: how workers reach each other, and what travels between them.
-- `recovery`: snapshots, and going on from them.
+- `recovery`: snapshots, and going on from them. `asking`: a named run is asked things from another shell.
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.

@@ -11,8 +11,9 @@ import traceback
 from operator import attrgetter
 from pathlib import Path
 
+from dataflow.asking.folder import check_run_name
 from dataflow.comm.flow import DEFAULT_LIMIT
-from dataflow.commands import snapshots
+from dataflow.commands import listing, save, snapshots
 from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     run.add_argument("program", metavar="MODULE:MAIN", help="an asynchronous function in an importable module")
     run.add_argument("arguments", nargs="*", help="passed on to main, as strings (after -- if they start with -)")
+    run.add_argument("--name", metavar="NAME", help="by which the run is found and steered from another shell")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
     run.add_argument("--hosts", type=Path, metavar="FILE", help="one host:port per line; run the same on each of them")
     run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
@@ -112,7 +114,8 @@ def _parser() -> argparse.ArgumentParser:
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
-    snapshots.add_parser(commands)
+    for command in (snapshots, listing, save):
+        command.add_parser(commands)
     _add_recovery(run)
     secret = commands.add_parser("secret", help="print a new secret, for --secret")
     secret.set_defaults(command=_secret)
@@ -160,11 +163,16 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--workers and --limit must be at least 1")
     if not options.warn_after >= 0:
         raise UsageError("--warn-after must not be negative")
+    if options.name is not None:
+        try:
+            check_run_name(options.name)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     recovery = _recovery(options)
     cluster = _cluster(options)
     try:
         if cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings, recovery)
+            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, options.name)
         else:
             execute(
                 program,
@@ -175,6 +183,7 @@ def _run(options: argparse.Namespace) -> int:
                 prefix=options.prefix,
                 warn_after=warn_after,
                 recovery=recovery,
+                name=options.name,
             )
     except ClusterError:
         raise

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import overload
 
 import trio
 
+from dataflow.asking.answers.known import AT_WORKER
+from dataflow.asking.door import Door, opened
+from dataflow.asking.messages import Question, Refused, decode_answer
+from dataflow.asking.run import answer
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
@@ -39,6 +44,7 @@ def execute(
     prefix: bool = False,
     warn_after: float | None = WARN_AFTER,
     recovery: str | os.PathLike[str] | Recovery | None = None,
+    name: str | None = None,
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -48,7 +54,7 @@ def execute(
     `warn_after`: when somebody has waited so many seconds and nothing moves, a line on standard error says for what;
     never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow). `recovery`: where snapshots
     are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
-    on from the last snapshot.
+    on from the last snapshot. `name`: by which the run is found and steered from another shell (`python -m dataflow`).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -69,11 +75,12 @@ def execute(
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
         settings = Settings(debug, limit, prefix, warn_after=warn_after)
-        results = run_processes(main, args, range(workers), workers, settings, recovery=as_recovery(recovery))
+        policy = as_recovery(recovery)
+        results = run_processes(main, args, range(workers), workers, settings, recovery=policy, name=name)
         return [results[worker] for worker in range(workers)]
     with sigterm_interrupts():
         try:
-            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery)
+            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery, name)
         except BaseExceptionGroup as group:
             error = unwrap(group)
             raise error from error.__cause__
@@ -89,6 +96,7 @@ async def execute_async(
     limit: int = ...,
     warn_after: float | None = ...,
     recovery: str | os.PathLike[str] | Recovery | None = ...,
+    name: str | None = ...,
 ) -> list[R]: ...
 
 
@@ -101,6 +109,7 @@ async def execute_async(
     limit: int = ...,
     warn_after: float | None = ...,
     recovery: str | os.PathLike[str] | Recovery | None = ...,
+    name: str | None = ...,
 ) -> list[R]: ...
 
 
@@ -112,18 +121,45 @@ async def execute_async(
     limit: int = DEFAULT_LIMIT,
     warn_after: float | None = WARN_AFTER,
     recovery: str | os.PathLike[str] | Recovery | None = None,
+    name: str | None = None,
 ) -> list[R]:
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
     check_warn_after(warn_after)
     require_trio()
 
+    everyone: list[Pump] = []  # of the life that is lived
+
     async def live(resume: Resume | None, pumps: list[Pump]) -> list[R]:
         pumps += [Pump(index, workers, debug, limit, warn_after, recovery=resume) for index in range(workers)]
-        return await _run_pumps(pumps, main, args)
+        everyone[:] = pumps
+        try:
+            return await _run_pumps(pumps, main, args)
+        finally:
+            everyone.clear()
 
     policy = as_recovery(recovery)
-    return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
+    with opened(name, workers) as door:
+        async with _served(door, everyone):
+            return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
+
+
+@asynccontextmanager
+async def _served(door: Door | None, pumps: Sequence[Pump]) -> AsyncIterator[None]:
+    """Answers those who ask the run something, if it has a name."""
+
+    async def ask_worker(worker: int, question: Question) -> object:
+        if worker >= len(pumps):
+            raise Refused("the run is just beginning, or goes on from a snapshot: ask again")
+        return decode_answer(await answer(question, pumps[worker], AT_WORKER))
+
+    if door is None:
+        yield
+        return
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(door.serve, ask_worker)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def _run_pumps(everyone: list[Pump], main: Callable[..., Awaitable[R]], args: tuple[object, ...]) -> list[R]:

@@ -13,6 +13,7 @@ from collections import Counter
 
 from tests.comm import fuzz as frames
 from tests.comm import hostile
+from tests.connectors import cases as connectors
 from tests.crashes import driving as crashes
 from tests.fuzz import running as random_programs
 from tests.kills import kills
@@ -31,6 +32,7 @@ KINDS = {
     "migration": migrations.run_case,
     "query": queries.run_case,
     "plans": plans.run_case,
+    "connectors": connectors.run_case,
     "frames": frames.run_case,
     "hostile": hostile.run_case,
     "signals": signals.run_case,

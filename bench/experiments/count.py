@@ -28,7 +28,7 @@ MIB = 1 << 20
 # a quarter of what arrives.
 CONSTANT = 12
 STRATEGIES = {
-    "first": "the first time, batches of 16",  # touches memory that those after it find ready
+    "first": "the first time, batches of 16",  # it touches memory, which the strategies after it find ready
     "all-at-once": "all-at-once",
     "batched": "batches of 16, split above 8 MiB",
     "whole batches": "batches of 16, never split",

@@ -14,17 +14,17 @@ from megaphone.migration.strategies import USUAL
 MILLION = 1_000_000
 ROW = 8  # bytes of state of a dense key
 STRATEGIES = ("all-at-once", "fluid", "batched")
-LONGEST_LAST = ("all-at-once", "batched", "fluid")  # what takes longer than expected delays nothing else
+LONGEST_LAST = ("all-at-once", "batched", "fluid")  # a migration that takes longer than expected delays none after it
 CALM = 1.0  # seconds between two migrations, besides what they are expected to take
-OVER_TIME = 2.0  # the same where the reader sees it: a migration of 128 million keys' state takes a second itself
+OVER_TIME = 2.0  # the same in figures over time: a migration of 128 million keys' state takes a second itself
 STEP = 0.005  # seconds that a step of a migration is expected to take: if it takes longer, the next ones begin later
-SLACK = 0.6  # of the time of all migrations, for those that take longer than expected (8 ms a step were seen)
-LONG = 10.0  # seconds of one migration from which on it is not repeated the other way
+SLACK = 0.6  # a share of the time of all migrations, added for those that take longer (8 ms a step were seen)
+LONG = 10.0  # seconds: a migration that takes longer is not repeated the other way
 ROUNDS = 3  # runs of each setup in Figures 13 to 15, in turns, so that what the machine does meanwhile hits all alike
 
 
 def _scale(keys: str, rate: int, bins: str, paper: str) -> str:
-    """What was measured, and what the paper measured: under every picture."""
+    """The line under every picture: what was measured, and what the paper measured."""
     return (
         f"Two processes on one machine, {keys} million keys, {rate / MILLION:g} million records/s, {bins}, "
         f"1 ms epochs. {paper}"

@@ -32,8 +32,8 @@ FEW_READ = 4  # times as many where a query reads no bids: 30 million are over i
 
 @benchmark("nexmark", "throughput of Q1 to Q8, native and migratable, two processes; beside recorded figures of others")
 def nexmark(run: Run) -> None:
-    """Medians of three; variants take turns, so that what else the machine does hits both. Of
-    more runs where one takes half a second: one of three pairs often meets a stall."""
+    """Medians of three runs, in which variants take turns: whatever else the machine does hits both. Queries that take
+    half a second have seven runs, because one pair in three often meets a stall."""
     events, rounds = (2_000_000, 1) if run.quick else (EVENTS, 3)
     groups: dict[str, dict[str, float]] = {}
     rows = []

@@ -26,9 +26,9 @@ QUANTILES = (0.5, 0.9, 0.99, 0.9999, 1)
 
 @benchmark("nexmark-latency", "the highest rate of Q1 to Q8 with 1 ms epochs, and latency at half of it; two processes")
 def nexmark_latency(run: Run) -> None:
-    """Short trials find the rate, from the one on that the query has in a closed loop. Latencies are medians of runs: a
-    stall of the host in one of them is not the query's. A shared machine may be half as fast a minute later; so before
-    each run the rate is tried again, and lowered if it is no longer sustained."""
+    """Short trials find the rate. They begin at the rate that the query has in a closed loop. Latencies are medians of
+    runs: a stall of the host in one of them is not the query's. A shared machine may be half as fast a minute later; so
+    before each run the rate is tried again, and lowered if it is no longer sustained."""
     seconds, trial, rounds = (3.0, 1.5, 1) if run.quick else (8.0, 3.0, 3)
     rows = []
     for query in run.each("queries", list(QUERIES)):

@@ -40,7 +40,7 @@ def round_trip(run: Run) -> None:
         triples.append((_engine_round_trip(rounds), _bare_round_trip(rounds), _bare_round_trip(rounds, looks=True)))
     engine, bare, looking = (median(column) * 1e6 for column in zip(*triples, strict=True))
     run.report("record and frontier, there and back (aim: 3)", engine, "µs", baseline=bare)
-    # Workers may look for messages before they sleep, which the bare loop does not: this is the ratio if both do.
+    # Workers may look for messages before they sleep. The bare loop above does not; in this ratio it does, too.
     run.report("the same, to a bare loop that never sleeps (no aim)", engine, "µs", baseline=looking)
 
 
@@ -55,13 +55,13 @@ def exchange(run: Run) -> None:
 
 @benchmark("speedup", "two workers against one on a CPU-bound map")
 def speedup(run: Run) -> None:
-    records = 1_000 if run.quick else 4_000  # fewer are over before the processors have settled
+    records = 1_000 if run.quick else 4_000  # fewer take so little time that the processors' clocks have not settled
     rows = []
     for _ in run.each("runs", range(3 if run.quick else 5)):
         rows.append((_map_rate(records, 2), _map_rate(records, 1), _bare_rate(records, 2), _bare_rate(records, 1)))
     two, one, bare_two, bare_one = (median(column) for column in zip(*rows, strict=True))
     run.report("CPU-bound map, 2 workers over 1 (aim: 1.7)", two, "records/s", baseline=one)
-    # What the machine has to give: processors that share something do not do twice as much.
+    # What the machine can do: two processors that share a core or a cache do not do twice as much as one.
     run.report("the same loop, 2 bare processes over 1 (no aim)", bare_two, "records/s", baseline=bare_one)
 
 

@@ -68,9 +68,7 @@ def _case(keys: int) -> Case:
     rng = np.random.default_rng(1)
     home = hashed(keys, INSTANCES)
     before = frequencies(keys, 0.85, 10.0 * keys, rng)
-    case = Case(
-        cost=before, state=before, home=home, current=home, instances=INSTANCES, theta=0.08, table=3_000
-    )
+    case = Case(cost=before, state=before, home=home, current=home, instances=INSTANCES, theta=0.08, table=3_000)
     current = mixed(**case).assignment
     cost = np.ceil(fluctuate(before, current, INSTANCES, 1.0, rng))
     return {**case, "cost": cost, "state": cost + np.ceil(before), "current": current}

@@ -2,86 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from bench.killing import SaidLine, WatchedProgram, ours
 from bench.registry import benchmark
 from bench.run import Run
 
 MILLION = 1_000_000
-PATIENCE = 600.0  # seconds after which a run is given up
 
 
-class Line:
-    """What a run has said about an epoch."""
-
-    def __init__(self, text: str) -> None:
-        kind, at, epoch, wrong = text.split()
-        self.kind, self.at, self.epoch, self.wrong = kind, float(at), int(epoch), int(wrong)
-
-
-class Running:
-    """A program whose lines are read while it runs."""
-
-    def __init__(self, command: list[str], environment: dict[str, str] | None = None) -> None:
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=sys.stderr, text=True, start_new_session=True,
-            env={**os.environ, **(environment or {})},
-        )  # fmt: skip
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-
-    def wait(self, found: Callable[[str], bool], since: int = 0) -> str:
-        """The first line, from a number on, that is what somebody waits for."""
-        deadline, at = time.monotonic() + PATIENCE, since
-        while time.monotonic() < deadline:
-            while at < len(self.lines):
-                if found(self.lines[at]):
-                    return self.lines[at]
-                at += 1
-            if self.process.poll() is not None and at == len(self.lines):
-                raise RuntimeError(f"it ended with status {self.process.returncode}")
-            time.sleep(0.002)
-        raise TimeoutError(f"nothing came in {PATIENCE:g} s")
-
-    def kill(self) -> float:
-        """Kills all of it; when."""
-        at = time.time()
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        return at
-
-
-@contextmanager
-def ours(keys: int, every: float, folder: str, workers: int = 2) -> Iterator[Running]:
-    """The count of `bench.recovering`, under way."""
-    arguments = [str(keys), folder, str(every), str(workers)]
-    running = Running([sys.executable, "-m", "bench.recovering", *arguments])
-    try:
-        yield running
-    finally:
-        running.kill()
-
-
-@benchmark(
-    "recovery", "from kill -9 to the next correct output, by size of state; beside Bytewax if installed"
-)
+@benchmark("recovery", "from kill -9 to the next correct output, by size of state; beside Bytewax if installed")
 def recovery(run: Run) -> None:
     sizes = (1,) if run.quick else (1, 16, 64)
     cases = [(million, every) for million in sizes for every in ((1.0,) if run.quick else (1.0, 10.0))]
@@ -95,19 +33,23 @@ def recovery(run: Run) -> None:
         _bytewax(run, keys)
 
 
-def _settle(running: Running, every: float) -> None:
+def _settle(running: WatchedProgram, every: float) -> None:
     """Waits until everything is loaded and some of what came after it has been shown, by two snapshots."""
-    first = Line(running.wait(lambda line: line.startswith("shown")))
-    running.wait(lambda line: line.startswith("shown") and Line(line).at > first.at + every / 2)
+    first = SaidLine(running.wait(lambda line: line.startswith("shown")))
+    running.wait(lambda line: line.startswith("shown") and SaidLine(line).at > first.at + every / 2)
 
 
-def _last(running: Running, kind: str) -> int:
-    return max(Line(line).epoch for line in running.lines if line.startswith(kind))
+def _last(running: WatchedProgram, kind: str) -> int:
+    return max(SaidLine(line).epoch for line in running.lines if line.startswith(kind))
 
 
-def _after(running: Running, kind: str, epoch: int, since: int) -> Line:
-    """The first line about a later epoch than any before, and right."""
-    return Line(running.wait(lambda line: line.startswith(kind) and Line(line).epoch > epoch, since))
+def _after(running: WatchedProgram, kind: str, epoch: int, since: int) -> SaidLine:
+    """The first line of the next life about a later epoch than any of the life before."""
+    running.wait(lambda line: line.startswith("began"), since)
+    began = next(i for i in range(since, len(running.lines)) if running.lines[i].startswith("began"))
+    before = [SaidLine(line).epoch for line in running.lines[since:began] if line.startswith(kind)]
+    last = max([epoch, *before])
+    return SaidLine(running.wait(lambda line: line.startswith(kind) and SaidLine(line).epoch > last, began))
 
 
 def _worker_killed(run: Run, million: int, every: float) -> None:
@@ -139,16 +81,25 @@ def _all_killed(run: Run, million: int, every: float) -> None:
             )
 
 
-def _report(run: Run, label: str, at: float, running: Running, marks: tuple[int, int, int], folder: str) -> None:
+def _report(run: Run, label: str, at: float, running: WatchedProgram, marks: tuple[int, int, int], folder: str) -> None:
     done, shown, since = marks
     processed, visible = _after(running, "done", done, since), _after(running, "shown", shown, since)
-    wrong = sum(Line(line).wrong for line in running.lines[since:] if line[:5] in ("done ", "shown"))
+    wrong = sum(SaidLine(line).wrong for line in running.lines[since:] if line[:5] in ("done ", "shown"))
     if wrong:
         raise AssertionError(f"{label}: {wrong} counts are wrong after the recovery")
-    size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    size = _state_size(Path(folder))
     aim = 1.0 + size / 1e9
+    began = next(SaidLine(line) for line in running.lines[since:] if line.startswith("began"))
+    run.report(f"{label}: state", size / (1 << 20), "MiB")
+    run.report(f"{label}: until main begins again", began.at - at, "s")
     run.report(f"{label}: the next correct count", processed.at - at, "s", baseline=aim)
     run.report(f"{label}: shown by a sink", visible.at - at, "s", baseline=aim)
+
+
+def _state_size(folder: Path) -> int:
+    """The bytes of the files that the newest manifest names."""
+    newest = max(folder.rglob("manifest-*"), key=lambda path: path.name)
+    return sum(file["size"] for file in json.loads(newest.read_bytes().partition(b"\n")[0])["files"])
 
 
 def _workers(supervisor: int) -> list[int]:
@@ -167,12 +118,12 @@ def _bytewax(run: Run, keys: int) -> None:
         subprocess.run([sys.executable, "-m", "bytewax.recovery", folder, "2"], check=True)
         command = [sys.executable, "-m", "bytewax.run", "bench.rivals.bytewax_count:flow()"]
         command += ["-r", folder, "-s", "1", "-b", "0", "-w", "2"]
-        first = Running(command, {"RIVAL_KEYS": str(keys)})
+        first = WatchedProgram(command, {"RIVAL_KEYS": str(keys)})
         loaded = first.wait(lambda line: int(line.split()[1]) >= keys)
         first.wait(lambda line: float(line.split()[0]) > float(loaded.split()[0]) + 3.0)
         number = max(int(line.split()[1]) for line in first.lines)
         at = first.kill()
-        again = Running(command, {"RIVAL_KEYS": str(keys)})
+        again = WatchedProgram(command, {"RIVAL_KEYS": str(keys)})
         found = again.wait(lambda line: int(line.split()[1]) > number)
         again.kill()
         if any("WRONG" in line for line in again.lines):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -18,20 +17,6 @@ from megaphone.harness import Outcome
 MILLION = 1_000_000
 MIB = 1 << 20
 BINS = 4096
-ROW = 24  # bytes of a key, its count and its place in a table, about: what a snapshot has to write of it
-
-
-@dataclass
-class Written:
-    """What a run has put into its storage."""
-
-    files: dict[str, int]  # bytes, by name
-    manifests: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of state."""
-        return sum(self.files.values())
 
 
 @contextmanager
@@ -41,11 +26,13 @@ def storage(every: float) -> Iterator[tuple[dataflow.Recovery, Path]]:
         yield dataflow.Recovery(folder, every=every, keep=1000), Path(folder)
 
 
-def weigh(folder: Path) -> Written:
-    """What is there."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    files = {path.name: path.stat().st_size for path in paths if "manifest" not in path.name}
-    return Written(files, sum("manifest" in path.name for path in paths))
+def weigh(folder: Path) -> list[int]:
+    """The bytes of state that each snapshot has written, in the order of snapshots."""
+    written: dict[int, int] = {}
+    for path in folder.rglob("part-*"):
+        number = int(path.name.split("-")[1])
+        written[number] = written.get(number, 0) + path.stat().st_size
+    return [written[number] for number in sorted(written)]
 
 
 @benchmark("snapshots", "counting with a snapshot every ten seconds against without: throughput, latency, bytes")
@@ -87,16 +74,15 @@ def _latency(run: Run, setup: Setup, every: float, seconds: float, repeats: int,
             run.report(f"{kind}, was not sustained: lag", outcome.lag, "s")
 
 
-def _bytes(run: Run, kind: str, setup: Setup, written: Written) -> None:
-    """Bytes written against bytes changed. The first snapshot has everything in it."""
-    snapshots = written.manifests
-    changed = setup.domain * ROW * (1 if not setup.drawn else 1 / 100)
-    whole = setup.domain * ROW
-    run.report(f"{kind}, manifests", snapshots, "manifests")
-    run.report(f"{kind}, written in all", written.size / MIB, "MiB", baseline=whole / MIB)
-    if snapshots > 2:
-        each = (written.size - whole) / (snapshots - 2) / MIB  # a claim, and the first one
-        run.report(f"{kind}, written by each snapshot but the first", each, "MiB", baseline=changed / MIB)
+def _bytes(run: Run, kind: str, setup: Setup, written: list[int]) -> None:
+    """Bytes written against bytes changed. Every key is loaded before the second snapshot, so the largest one has the
+    whole state in it."""
+    whole = max(written, default=0)
+    changed = whole * (min(1.0, setup.drawn / BINS) if setup.drawn else 1.0)
+    run.report(f"{kind}, the whole state", whole / MIB, "MiB")
+    run.report(f"{kind}, snapshots", len(written), "snapshots")
+    if len(written) > 1:
+        run.report(f"{kind}, written by the last (baseline: changed)", written[-1] / MIB, "MiB", changed / MIB)
 
 
 def _ms(outcomes: list[Outcome], quantile: float) -> float:

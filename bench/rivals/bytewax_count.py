@@ -22,7 +22,7 @@ KEYS = int(os.environ.get("RIVAL_KEYS", "10000"))
 BATCH, PAUSE = 1000, timedelta(milliseconds=10)
 
 
-class Keys(StatefulSourcePartition[Any, int]):
+class KeysOfHalf(StatefulSourcePartition[Any, int]):
     """The keys of one partition, over and over."""
 
     def __init__(self, partition: int, position: int | None) -> None:
@@ -49,16 +49,16 @@ class Keys(StatefulSourcePartition[Any, int]):
         return self._position
 
 
-class Source(FixedPartitionedSource[Any, int]):
+class BothHalves(FixedPartitionedSource[Any, int]):
     """Two partitions."""
 
     def list_parts(self) -> list[str]:
         """Their names."""
         return ["0", "1"]
 
-    def build_part(self, step_id: str, for_part: str, resume_state: int | None) -> Keys:
+    def build_part(self, step_id: str, for_part: str, resume_state: int | None) -> KeysOfHalf:
         """One of them, from where it was."""
-        return Keys(int(for_part), resume_state)
+        return KeysOfHalf(int(for_part), resume_state)
 
 
 class Printing(StatelessSinkPartition[Any]):
@@ -73,7 +73,7 @@ class Printing(StatelessSinkPartition[Any]):
         sys.stdout.flush()
 
 
-class Sink(DynamicSink[Any]):
+class PrintingSink(DynamicSink[Any]):
     """On every worker."""
 
     def build(self, step_id: str, worker_index: int, worker_count: int) -> Printing:
@@ -90,6 +90,6 @@ def _count(state: int | None, value: tuple[int, int]) -> tuple[int, tuple[int, i
 def flow() -> Dataflow:
     """The program."""
     dataflow = Dataflow("count")
-    records = op.input("keys", dataflow, Source())
-    op.output("out", op.stateful_map("count", records, _count), Sink())
+    records = op.input("keys", dataflow, BothHalves())
+    op.output("out", op.stateful_map("count", records, _count), PrintingSink())
     return dataflow

@@ -36,7 +36,8 @@ def fluctuate(frequency: Floats, assignment: Ints, instances: int, f: float, rng
 
 
 def _grows(frequency: Floats, inside: Keys, target: float, rng: np.random.Generator) -> bool:
-    """Which way the load of those keys goes: any that has ample room, else the one that has more."""
+    """Whether the load of those keys grows, and does not shrink: at random if both ways have ample room, else the way
+    that has more."""
     load, ordered = float(frequency[inside].sum()), np.sort(frequency)
     up, down = float(ordered[-inside.size :].sum()) - load, load - float(ordered[: inside.size].sum())
     if min(up, down) > 1.5 * target:

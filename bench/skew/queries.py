@@ -21,7 +21,7 @@ from dataflow.state.folds.fold import Fold, fold
 from megaphone.assembly import Migratable
 
 YEAR = 365
-ColumnStream: TypeAlias = Stream[Any]  # of columns: inputs are not known to be until batches come
+ColumnStream: TypeAlias = Stream[Any]  # a stream of columns, which only its batches show
 
 
 class FoldOptions(TypedDict, total=False):

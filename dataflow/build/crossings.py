@@ -90,6 +90,11 @@ class SentAhead(_Crossing[T]):
         self._last: Time | None = None
         self.gate = dataflow.enrol(self, self.consider)
 
+    def saw(self, time: Time) -> None:
+        """Something was sent at a time, or will be: the end of a run is after it."""
+        if self._last is None or time > self._last:
+            self._last = time
+
     def sent(self, since: Time, at: Time, item: T) -> None:
         """Something was sent at a later time."""
         if self.gate is not None:
@@ -109,7 +114,8 @@ class SentAhead(_Crossing[T]):
     def consider(self) -> None:
         """Gives the share of a cut, if one waits and nothing can be sent before it any more."""
         gate, now = self.gate, self._now()
-        self._last = now if now is not None else self._last
+        if now is not None:
+            self.saw(now)
         while gate is not None and gate.cut is not None and (now is None or now >= gate.cut):
             cut = gate.cut
             gate.give(Share([list(entry) for entry in self._log if entry[0] < cut <= entry[1]], seen=self._last))

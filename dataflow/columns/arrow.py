@@ -106,7 +106,7 @@ def _from_list(name: object, values: Sequence[Value]) -> Column:
         if min(map(int, values)) >= 0:
             return np.array(values, np.uint64)
         raise TypeError(f"column {name!r} has integers below 0 and from 2^63 on: no type of 64 bits holds both")
-    if array.dtype.kind in "fc":
+    if array.dtype.kind in "fc" and array.ndim == 1:
         _require_no_rounding(name, values, array)
     return _from_numpy(name, array)
 

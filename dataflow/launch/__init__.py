@@ -13,10 +13,10 @@ In the process that workers are forked from: `zygote`, its life; `forking`: its 
 `errand`: what it is told to start.
 
 In a worker's: `child`: what it does from fork to exit. `neighbours`: how it reaches the others of its host. `heap`: it
-keeps the memory that it frees. `descent`: it does not outlive its parent.
+keeps the memory that it frees. `descent`: forks, and that none outlives its parent.
 
-Between them: `orders`: what workers are told. `report`: results, and exceptions that can be raised again. `framing`:
-whole messages.
+Between them: `orders`: what workers are told. `questions`: what they were asked and have not answered. `report`:
+results, and exceptions that can be raised again. `framing`: whole messages.
 
 - `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
   hosts, which keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run.

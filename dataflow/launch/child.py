@@ -15,6 +15,9 @@ from typing import NoReturn
 
 import trio
 
+from dataflow.asking.answers.known import AT_WORKER
+from dataflow.asking.messages import decode_question
+from dataflow.asking.run import answer
 from dataflow.comm.patience import Patience
 from dataflow.comm.transport import Linked
 from dataflow.compiled.telling import Voice, teller
@@ -26,7 +29,7 @@ from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
 from dataflow.launch.neighbours import Connect, Neighbours
-from dataflow.launch.orders import Back, Go, Order, decode_order
+from dataflow.launch.orders import Ask, Back, Go, Order, decode_order
 from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
 from dataflow.run.pump import Pump
@@ -127,6 +130,10 @@ class _Supervisor:
         self._go: Go | None = None
         self._went = trio.Event()
         self.back: Back | None = None  # what the supervisor said to end this life
+        self._pump: Pump | None = None
+        self._working = trio.Event()  # the pump is there
+        self._answering = False
+        self._late = False  # whether a signal came while an answer was being sent
 
     def tell(self, message: bytes) -> None:
         """Says something to the supervisor. If that is gone there is nobody left to tell."""
@@ -140,30 +147,51 @@ class _Supervisor:
 
     def terminated(self, _: int, frame_: FrameType | None) -> None:
         """Handles SIGTERM: tells the supervisor, which ends everybody, and ends this worker's own tasks."""
-        if not self._telling:  # otherwise in the middle of something, which is the last that it says
+        if self._answering:
+            self._late = True
+        elif not self._telling:  # otherwise in the middle of something, which is the last that it says
             self.tell(report.encode_terminated())
         if self._token is not None and self._scope is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._scope.cancel)
 
-    async def obey(self, scope: trio.CancelScope) -> None:
-        """Ends the worker's life when the supervisor says so, or is gone."""
-        self._scope, self._token = scope, trio.lowlevel.current_trio_token()
-        await self.told_to_stop()
-        scope.cancel()
+    async def obey(self, nursery: trio.Nursery) -> None:
+        """Ends the worker's life when the supervisor says so, or is gone. Answers what it asks meanwhile."""
+        self._scope, self._token = nursery.cancel_scope, trio.lowlevel.current_trio_token()
+        await self.told_to_stop(nursery)
+        nursery.cancel_scope.cancel()
 
-    async def told_to_stop(self) -> Back | None:
+    async def told_to_stop(self, nursery: trio.Nursery | None = None) -> Back | None:
         """Waits until the supervisor ends this life: for another, or (None) for good, or because it is gone itself."""
-        while isinstance(order := await self._order(), Go):
-            self._go = order
-            self._went.set()
+        while isinstance(order := await self._order(), Go | Ask):
+            if isinstance(order, Go):
+                self._go = order
+                self._went.set()
+            elif nursery is not None:  # otherwise the life is over, and the supervisor knows what becomes of questions
+                nursery.start_soon(self._answer, order)
         self.back = order
         return order
+
+    def works(self, pump: Pump) -> None:
+        """This life has a worker, which can be asked."""
+        self._pump = pump
+        self._working.set()
+
+    async def _answer(self, ask: Ask) -> None:
+        await self._working.wait()
+        assert self._pump is not None
+        given = await answer(decode_question(ask.question), self._pump, AT_WORKER)
+        self._answering = True
+        self.tell(report.encode_answered(ask.number, given))
+        self._answering = False
+        if self._late:
+            self.tell(report.encode_terminated())
 
     def begin(self) -> None:
         """Another life is to begin, and nothing has been said about it."""
         self.unbuilt, self.back, self._go, self._went = True, None, None, trio.Event()
         self._scope = None
+        self._pump, self._working = None, trio.Event()
 
     async def resume(self) -> Resume:
         """Waits until the supervisor says where this life goes on."""
@@ -212,7 +240,7 @@ async def _run(
 
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(supervisor.obey, nursery.cancel_scope)
+            nursery.start_soon(supervisor.obey, nursery)
             nursery.start_soon(live)
     except BaseExceptionGroup as group:
         error = unwrap(group)
@@ -239,6 +267,7 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
         async with pump.running() as nursery:
             transport.start(nursery)
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
+            supervisor.works(pump)
             result = await pump.run_main(main, *args)
             outcome = report.encode_result(pump.index, result)
             await transport.say_goodbye()

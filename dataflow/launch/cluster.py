@@ -44,7 +44,6 @@ from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.orders import Go
 from dataflow.launch.printer import Printer
 from dataflow.launch.process import Settings
-from dataflow.launch.rolling import send_order
 from dataflow.launch.signals import Signals, run_trio
 from dataflow.launch.starting import start
 from dataflow.launch.supervisor import Crew, end_life, run_processes, supervise, watch_signals
@@ -57,9 +56,17 @@ _MOMENT = 0.3  # seconds
 
 
 def run_cluster(
-    main: Main, args: tuple[object, ...], cluster: Cluster, settings: Settings, recovery: Recovery | None = None
+    main: Main,
+    args: tuple[object, ...],
+    cluster: Cluster,
+    settings: Settings,
+    recovery: Recovery | None = None,
+    name: str | None = None,
 ) -> list[object]:
-    """Runs this host's share of a program; returns what main returned on every worker of every host."""
+    """Runs this host's share of a program; returns what main returned on every worker of every host.
+
+    With a `name` the run can be asked things on host 0, where worker 0 is.
+    """
     check_main(main, cluster.workers)
 
     async def watch(crew: Crew, settings: Settings) -> ByWorker:
@@ -75,6 +82,7 @@ def run_cluster(
         watch,
         recovery,
         partial(run_host_lives, cluster),
+        name if cluster.process == 0 else None,
     )
     return [results[worker] for worker in range(cluster.peers)]
 
@@ -206,9 +214,8 @@ async def _begin(crew: Crew, others: Others, lives: HostLives) -> None:
     else:
         begins = await others.beginning()
     go = Go(begins.life, lives.resume(begins).encode())
-    async with trio.open_nursery() as nursery:
-        for process in crew.processes:
-            nursery.start_soon(send_order, process, go)
+    for process in crew.processes:
+        process.say(go)
 
 
 def _blame(error: BaseException) -> str:

@@ -35,14 +35,14 @@ class Errand:
     life: int = 0  # the first life of these workers, from 1; 0: they have one, and nobody tells them to begin it
 
     def encode(self) -> bytes:
-        """For the way to the zygote."""
+        """As bytes, for the zygote."""
         of = self.settings
         settings = [of.debug, of.limit, of.warn_after, of.terminal]
         return codec.encode([self.workers.start, self.workers.stop, self.peers, settings, self.argv, self.life])
 
     @classmethod
     def decode(cls, data: bytes) -> Errand:
-        """What was encoded."""
+        """The errand that was encoded."""
         start, stop, peers, (debug, limit, warn_after, terminal), argv, life = codec.decode(data)
         settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal)
         return cls(range(start, stop), peers, settings, argv, life)
@@ -56,7 +56,7 @@ class Anew:
     replaced: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """For the way to the zygote."""
+        """As bytes, for the zygote."""
         return codec.encode([self.life, list(self.replaced)])
 
     @classmethod
@@ -76,12 +76,12 @@ def receive_message(control: socket.socket) -> bytes:
 
 
 def _exactly(control: socket.socket, size: int) -> bytes:
-    """So many bytes, and not one more: descriptors come with those that follow."""
+    """So many bytes, and not one more: descriptors come with the bytes that follow."""
     received = b""
     while len(received) < size:
         chunk = control.recv(size - len(received))
         if not chunk:
-            os._exit(1)  # the supervisor has changed its mind
+            os._exit(1)  # the supervisor has closed the connection: nothing is to be started any more
         received += chunk
     return received
 
@@ -99,8 +99,8 @@ def receive_descriptors(control: socket.socket, purpose: bytes, count: int) -> l
     """Waits for so many descriptors. OSError if there may not be so many open files."""
     said, descriptors, _, _ = socket.recv_fds(control, 1, count)
     if not said:
-        os._exit(1)  # the supervisor has changed its mind
-    if len(descriptors) < count:  # the system drops those that may not be opened
+        os._exit(1)  # the supervisor has closed the connection: nothing is to be started any more
+    if len(descriptors) < count:  # the system drops descriptors beyond the limit of open files
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     assert said == purpose
     return list(descriptors)

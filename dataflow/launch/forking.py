@@ -1,11 +1,11 @@
 """Forking workers, and telling the supervisor how they end.
 
-Each two workers get a pair of connected sockets. The one that starts later inherits its end; the other is sent its own
-through a connection that each worker keeps with this process. So the process never has more than a few files open for
-each worker. When some are replaced, all are connected anew: those that run already are sent everything.
+Every two workers share a pair of connected sockets. The worker that starts later inherits its end. The other one gets
+its end through a connection that each worker keeps with this process. So this process never has more than a few files
+open for each worker. When some workers are replaced, all are connected anew: those that run already are sent all.
 
-A worker that has ended is not reaped until all have, or until it is replaced: until then its number is nobody else's,
-and the supervisor may send signals to it.
+A worker that has ended is not reaped until all have ended, or until it is replaced. Until then no other process gets
+its number, and so the supervisor may send signals to it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import Assignment, Ends, Load, run_child
+from dataflow.launch.descent import fork
 from dataflow.launch.errand import Anew, Errand, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
 from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
@@ -34,7 +35,8 @@ class Forks:
     """The workers that this process has forked."""
 
     def __init__(self, control: socket.socket, errand: Errand, ends: dict[int, Ends], load: Load) -> None:
-        """`control`: to the supervisor. `ends`: each worker's, of its own connections with the supervisor."""
+        """`control`: the connection to the supervisor. `ends`: by worker, its ends of its connections with the
+        supervisor. `load`: how a worker gets main."""
         self._control = control
         self._errand = errand
         self._workers = errand.workers
@@ -44,7 +46,7 @@ class Forks:
         size = arena_size(errand.settings.limit) if len(errand.workers) > 1 else 0
         self._size = size - size % mmap.PAGESIZE  # of an arena
         self._arenas = {index: Arena(self._size) for index in errand.workers}
-        self._posts: dict[int, socket.socket] = {}  # to those that have started
+        self._posts: dict[int, socket.socket] = {}  # by worker that has started, the connection to it
         self._pids: dict[int, int] = {}
         self._ended: set[int] = set()
         self._wakers: list[int] = []  # the ends of a pipe that is written to when a worker ends
@@ -63,8 +65,8 @@ class Forks:
 
     def start_all(self) -> None:
         """Forks one process per worker."""
-        gc.freeze()  # what all of them share is not looked at again, and so not copied
-        gc.enable()  # it was off while modules were imported, which make little garbage (see `starting`)
+        gc.freeze()  # collections skip what all of them share, and so do not copy its pages
+        gc.enable()  # it was off while modules were imported: imports make little garbage (see `starting`)
         introduction = Introduction(max(1, self._errand.life))
         for index in self._workers:
             self._start(index, introduction)
@@ -87,10 +89,13 @@ class Forks:
             os.close(memory)
 
     def _bury(self, index: int) -> None:
-        """Forgets a worker that has ended, and was told to have, or one that could not be started."""
+        """Forgets a worker that has ended, and was told to have, or one that was given up before it had started."""
         if index in self._pids:
+            pid = self._pids.pop(index)
+            if index not in self._ended:  # it has started after all
+                os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):  # where looking at it has reaped it
-                os.waitpid(self._pids.pop(index), 0)
+                os.waitpid(pid, 0)
             self._posts.pop(index).close()
         self._ended.discard(index)
         if index in self._ends:
@@ -107,7 +112,7 @@ class Forks:
             theirs = {peer: pair[1] for peer, pair in pairs.items()}
             post, its_post = socket.socketpair()
             stack.enter_context(its_post)
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 try:
                     post.close()
@@ -125,7 +130,7 @@ class Forks:
         self._ends.pop(index).close()
 
     def _become(self, index: int, parent: int, neighbours: Neighbours) -> NoReturn:
-        """In a new process: is that worker, and exits."""
+        """In the new process: runs that worker, then exits."""
         self._control.close()
         for fd in self._wakers:
             os.close(fd)
@@ -146,7 +151,7 @@ class Forks:
         )
 
     def _tell(self, *message: str | int) -> None:
-        with contextlib.suppress(OSError):  # the supervisor is gone, and we are about to hear of it
+        with contextlib.suppress(OSError):  # the supervisor has ended; `watch` is about to see that
             self._control.sendall(frame(codec.encode(list(message))))
 
     # Until the supervisor says that it is over

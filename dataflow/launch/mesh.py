@@ -1,8 +1,8 @@
 """Connections between hosts: TCP, perhaps TLS, and the handshake, until everybody is connected with everybody.
 
 Of two parties the one with the greater number connects, again and again until the other listens or time is up. A
-stranger who connects to us is turned away, and does not stop the computation. What is said about strangers is little
-(see `strangers`), and is written by a thread: whoever does not read our standard error cannot stop us.
+stranger who connects is turned away, and does not stop the computation. Little is said about strangers (see
+`strangers`), and a thread writes it: whoever does not read our standard error cannot stop us.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def connect_all(
     describe: Callable[[int], str],
     printer: Printer | None = None,
 ) -> dict[int, tuple[Pipe, Keys]]:
-    """Connects with all peers: a pipe and keys for each. Unreachable names who is missing.
+    """Connects with all peers; by peer, a pipe and keys. Unreachable names who is missing.
 
     `printer` writes what is to be said about strangers; without one, a thread of this call's own does.
     """
@@ -167,7 +167,7 @@ class _Door:
                     await trio.sleep(0.1)
                     continue
                 while len(self._waiting) >= _AT_ONCE:
-                    oldest = next(iter(self._waiting))  # whoever has kept us waiting for longest
+                    oldest = next(iter(self._waiting))  # the handshake that has taken longest
                     del self._waiting[oldest]
                     oldest.cancel()
                 scope = trio.CancelScope(deadline=trio.current_time() + _HANDSHAKE)
@@ -177,7 +177,7 @@ class _Door:
     async def _welcome(
         self, stream: trio.SocketStream, context: ssl.SSLContext | None, scope: trio.CancelScope, done: trio.CancelScope
     ) -> None:
-        whence = _whence(stream)  # now: who has left cannot be asked
+        whence = _whence(stream)  # at once: a peer that has left cannot be asked any more
         try:
             with scope:
                 peer, wrapped, keys = await _accept(self._me, stream, context)
@@ -202,7 +202,7 @@ class _Door:
             self._printer.put(f"{line}\n")
 
     def say_the_rest(self) -> None:
-        """Nobody listens any more: how many were turned away, if that was not said."""
+        """Says how many were turned away, as far as that was not said. For when nobody listens any more."""
         for line in self._strangers.summary():
             self._say(line)
 
@@ -242,7 +242,7 @@ def _pipe(stream: trio.abc.Stream) -> Pipe:
 
 
 def _stdlib(stream: trio.SocketStream) -> socket.socket:
-    """The plain socket of a stream, which trio forgets about."""
+    """The plain socket of a stream. trio gives it up, and does not close it."""
     return socket.socket(fileno=stream.socket.detach())
 
 
@@ -255,7 +255,7 @@ _REFUSALS = (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowErro
 
 
 async def _exactly(stream: trio.abc.Stream, size: int) -> bytes:
-    """So many bytes, and not one more."""
+    """Receives so many bytes, and not one more."""
     received = b""
     while len(received) < size:
         chunk = await stream.receive_some(size - len(received))

@@ -1,6 +1,6 @@
-"""What a supervisor says to its workers, where they have several lives: begin, and go back. Pure.
+"""What a supervisor says to its workers: where they have several lives, begin and go back; and questions. Pure.
 
-Without recovery it says nothing. The end of the stream means that the worker is to stop.
+The end of the stream means that the worker is to stop.
 """
 
 from __future__ import annotations
@@ -27,13 +27,23 @@ class Back:
     life: int
 
 
-Order: TypeAlias = Go | Back
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Answer this; the number goes with the answer."""
+
+    number: int
+    question: bytes  # see dataflow.asking.messages
+
+
+Order: TypeAlias = Go | Back | Ask
 
 
 def encode_order(order: Order) -> bytes:
     """As it is sent."""
     if isinstance(order, Go):
         return frame(codec.encode(["go", order.life, order.resume]))
+    if isinstance(order, Ask):
+        return frame(codec.encode(["ask", order.number, order.question]))
     return frame(codec.encode(["back", order.life]))
 
 
@@ -43,5 +53,7 @@ def decode_order(message: bytes) -> Order:
     >>> decode_order(encode_order(Back(2))[8:])
     Back(life=2)
     """
-    kind, life, *rest = codec.decode(message)
-    return Go(life, *rest) if kind == "go" else Back(life)
+    kind, number, *rest = codec.decode(message)
+    if kind == "ask":
+        return Ask(number, *rest)
+    return Go(number, *rest) if kind == "go" else Back(number)

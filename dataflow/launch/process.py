@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections import deque
 from dataclasses import dataclass, field
 
 import trio
 
+from dataflow.asking.messages import Question, encode_question
 from dataflow.compiled.telling import on_a_terminal
+from dataflow.launch.orders import Ask, Order
 from dataflow.launch.output import Output
+from dataflow.launch.questions import Questions
+from dataflow.run.signal import Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,20 @@ class Process:
     pid: int | None = None  # None: it has not started
     status: int | None = None  # None: it has not ended
     ended: trio.Event = field(default_factory=trio.Event)
+    unsent: deque[Order] = field(default_factory=deque)
+    news: Signal = field(default_factory=Signal)  # there is something to send
+    questions: Questions = field(default_factory=Questions)
+
+    def say(self, order: Order) -> None:
+        """Leaves an order to be sent (see `watching`)."""
+        self.unsent.append(order)
+        self.news.set()
+
+    async def ask(self, question: Question) -> object:
+        """What the worker answers. Refused if it does not."""
+        with self.questions.asked() as asked:
+            self.say(Ask(asked.number, encode_question(question)))
+            return await asked.wait()
 
     def exited(self, status: int) -> None:
         """It has ended, and that is how."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dataflow.comm import codec
 from dataflow.comm.codec import require_list, require_mapping, require_text
 from dataflow.errors import Terminated, WorkerFailed
+from dataflow.launch.questions import Answered
 from dataflow.launch.verdict import Event, Failed, Idle, Lost, Returned
 from dataflow.text import show
 
@@ -79,8 +80,13 @@ def encode_terminated() -> bytes:
     return codec.encode(["terminated"])
 
 
-def decode_report(worker: int, data: bytes) -> Event:
-    """What a worker reports; ValueError if it is none of the five."""
+def encode_answered(number: int, answer: bytes) -> bytes:
+    """The answer to a question of that number."""
+    return codec.encode(["answer", number, answer])
+
+
+def decode_report(worker: int, data: bytes) -> Event | Answered:
+    """What a worker reports; ValueError if it is none of the six."""
     report: object = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
@@ -92,6 +98,8 @@ def decode_report(worker: int, data: bytes) -> Event:
             return Lost(worker, content[0])
         if kind == "idle" and len(content) == 1 and type(content[0]) is int:
             return Idle(worker, content[0])
+        if kind == "answer" and len(content) == 2 and type(content[0]) is int and type(content[1]) is bytes:
+            return Answered(content[0], content[1])
         if kind in ("failure", "unbuilt"):
             with suppress(ValueError):  # it has another shape
                 return Failed(worker, decode_failure(worker, content), kind == "unbuilt")

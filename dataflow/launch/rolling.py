@@ -6,7 +6,6 @@ forked from; the others stay, and are told to go back.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -30,49 +29,22 @@ from dataflow.launch.lives import (
     Tell,
     Waited,
 )
-from dataflow.launch.orders import Back, Go, Order, encode_order
+from dataflow.launch.orders import Back, Go
 from dataflow.launch.process import Process, Settings
 from dataflow.launch.starting import Crew, start_anew
 from dataflow.launch.verdict import ByWorker, Exited, Failed
-from dataflow.launch.watching import print_output, watch_for_silence, watch_process, watch_zygote
+from dataflow.launch.watching import print_output, serve_door, watch_for_silence, watch_process, watch_zygote
 from dataflow.recovery.beginning import Beginning, Beginnings
 from dataflow.run.signal import Signal
 
 
 @dataclass
 class _Attendance:
-    """The tasks that attend to one process, and what it is to be told."""
+    """The tasks that attend to one process."""
 
     process: Process
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    unsent: deque[Order] = field(default_factory=deque)
-    news: Signal = field(default_factory=Signal)
     over: trio.Event = field(default_factory=trio.Event)
-
-    def say(self, order: Order) -> None:
-        """Leaves an order to be sent."""
-        self.unsent.append(order)
-        self.news.set()
-
-    async def send(self) -> None:
-        """Sends orders, for as long as the worker can hear them."""
-        while True:
-            await self.news.wait()
-            while self.unsent:
-                await send_order(self.process, self.unsent.popleft())
-
-
-async def send_order(process: Process, order: Order) -> None:
-    """Tells a worker something."""
-    rest = memoryview(encode_order(order))
-    while rest:
-        await trio.lowlevel.wait_writable(process.control)
-        try:
-            rest = rest[process.control.send(rest, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
-        except BlockingIOError:
-            continue
-        except OSError:
-            return  # it has ended, which we shall hear
 
 
 class Rolling:
@@ -105,6 +77,7 @@ class Rolling:
                 self._attend(process)
             start(watch_zygote, crew, crew.zygote, self._tell)
             start(watch_for_silence, crew, crew.zygote, settings.patience, self._tell)
+            start(serve_door, crew)
             results = await self._carry_on()
             self._nursery.cancel_scope.cancel()
         return results
@@ -136,7 +109,7 @@ class Rolling:
         if isinstance(instruction, SendBack):
             self._choice.cancel()
             for worker in instruction.workers:
-                self._attended[worker].say(Back(instruction.life))
+                self._attended[worker].process.say(Back(instruction.life))
         elif isinstance(instruction, Kill):
             self._kill(instruction)
         elif isinstance(instruction, Begin):
@@ -177,7 +150,7 @@ class Rolling:
         assert self._beginning is not None
         resume = self._beginning.resume.encode()
         for attendance in self._attended.values():
-            attendance.say(Go(go.life, resume))
+            attendance.process.say(Go(go.life, resume))
 
     def _say(self, tell: Tell) -> None:
         where = f", from {self._beginning.title}" if tell.begins and self._beginning is not None else ""
@@ -195,7 +168,6 @@ class Rolling:
             async with trio.open_nursery() as nursery:
                 for output in attendance.process.outputs:
                     nursery.start_soon(print_output, output)
-                nursery.start_soon(attendance.send)
                 nursery.start_soon(watch_process, attendance.process, self._tell)
         attendance.over.set()
 

@@ -1,8 +1,8 @@
-"""Starting the process that workers are forked from, and giving it what it needs.
+"""Starting the zygote, the process that workers are forked from, and giving it what it needs.
 
-It is a new program (exec), so nothing of what the caller has becomes part of it: no threads, no locks, no JVM, no
-loop. It gets the caller's interpreter with its options, its environment, working directory and module path; the
-descriptor of a parcel with main and what main uses; and the workers' ends of their connections with us.
+The zygote is a new program (exec), so nothing that the caller has becomes part of it: no threads, no locks, no JVM, no
+loop. It gets the caller's interpreter with its options, environment, working directory and module path. It also gets
+the descriptor of a parcel with main and what main uses, and the workers' ends of their connections with the supervisor.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from dataflow.asking.door import Door
 from dataflow.comm import codec
 from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
+from dataflow.launch.descent import no_process
 from dataflow.launch.errand import FOR_PARCEL, FOR_WORKER, Anew, Errand
 from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.output import Output, make_output
@@ -37,18 +39,19 @@ from dataflow.launch.zygote import serve
 serve(int(connection), int(parent))
 """
 _CHUNK = 1 << 16
-_FILES_EACH, _FILES_MORE = 3, 7  # that this process opens for each worker, and besides
+_FILES_EACH, _FILES_MORE = 3, 7  # files that this process opens for each worker, and besides
 
 
 @dataclass
 class Crew:
-    """The processes of this host: those that run workers, and the one that they are forked from."""
+    """The processes of this host: those that run workers, and the zygote."""
 
     workers: range
     stdout: Printer = field(default_factory=lambda: Printer(sys.stdout))
     stderr: Printer = field(default_factory=lambda: Printer(sys.stderr))
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
+    door: Door | None = None  # where the run is asked, if it has a name
 
     @property
     def outputs(self) -> list[Output]:
@@ -63,7 +66,7 @@ class Crew:
 
 
 class Zygote:
-    """The process that workers are forked from, as the supervisor sees it."""
+    """The zygote, as the supervisor sees it."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, outputs: list[Output]) -> None:
         self.process = process
@@ -73,7 +76,8 @@ class Zygote:
         self._received = bytearray()
 
     def hear(self, processes: list[Process]) -> BaseException | None:
-        """Takes in what it has said, without waiting: who has started, and who has ended. What failed, if anything."""
+        """Takes in what the zygote has said, without waiting: who has started, and who has ended. Returns what failed,
+        if anything did."""
         failure: BaseException | None = None
         while (chunk := self._receive()) is not None:
             self._received += chunk
@@ -101,7 +105,7 @@ class Zygote:
         return chunk or None
 
     def obituary(self) -> WorkerFailed:
-        """What to say when it has ended and should not have."""
+        """What to say if the zygote has ended before its time."""
         try:
             status = self.process.wait(1.0)
         except subprocess.TimeoutExpired:
@@ -110,11 +114,11 @@ class Zygote:
         return WorkerFailed(f"the process that starts workers {how} before the computation was complete")
 
     def stopped(self) -> bool:
-        """Whether it is stopped by a signal (SIGSTOP), where the system tells."""
+        """Whether a signal (SIGSTOP) has stopped the zygote, on systems that tell."""
         return is_stopped(self.process.pid)
 
     def end(self, grace: float) -> None:
-        """Ends it, and with it whoever it has forked; returns when it has ended."""
+        """Ends the zygote, and with it all that it has forked; returns when the zygote has ended."""
         self.control.close()
         try:
             self.process.wait(grace)
@@ -124,20 +128,20 @@ class Zygote:
 
 
 def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
-    """Starts the process that workers are forked from. Everything is in the crew, for whoever has to end it."""
+    """Starts the zygote. All that is started or opened is in the crew, for whoever has to end it."""
     _flush(sys.stdout)
     _flush(sys.stderr)
     try:
         crew.zygote = _spawn(crew)
         control = crew.zygote.control
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: whoever listens will say so
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: `hear` will find that out
             control.sendall(frame(errand.encode()))
             socket.send_fds(control, [FOR_PARCEL], [parcel])
             _send_ends(crew, control, errand.workers, prefix)
     except OSError as error:
         if error.errno != errno.EMFILE:
-            raise
-        count = errand.workers.stop - errand.workers.start  # len() has an end
+            raise no_process(error) or error from None
+        count = errand.workers.stop - errand.workers.start  # len() fails for more than 2^63
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         needed = _FILES_EACH * count + _FILES_MORE
         raise TooManyWorkers(
@@ -164,11 +168,11 @@ def _send_ends(crew: Crew, control: socket.socket, workers: Iterable[int], prefi
 
 @contextlib.contextmanager
 def _make_worker(crew: Crew, index: int, prefix: str) -> Iterator[list[int]]:
-    """Adds a worker that is yet to start; the descriptors of its ends of our connections with it."""
+    """Adds a worker that has not started yet. Yields the descriptors of its ends of our connections with it."""
     with contextlib.ExitStack() as theirs:
         mine, control = socket.socketpair()
         process = Process(index, mine, [])
-        crew.processes.append(process)  # at once: whatever fails now, somebody will close what there is
+        crew.processes.append(process)  # at once: whatever fails from here on, `ending` closes what is open
         ends = [theirs.enter_context(control).fileno()]
         for printer in (crew.stdout, crew.stderr):
             output, write_end = make_output(printer, prefix)
@@ -179,7 +183,7 @@ def _make_worker(crew: Crew, index: int, prefix: str) -> Iterator[list[int]]:
 
 
 def _spawn(crew: Crew) -> Zygote:
-    """Starts the process. Ctrl-C and SIGTERM stay blocked in it: it must not take them for its own."""
+    """Starts the process. Ctrl-C and SIGTERM stay blocked in it: only the supervisor acts on them."""
     if not sys.executable:
         raise DataflowError("workers are started with sys.executable, which is not set: set it to a Python interpreter")
     with contextlib.ExitStack() as stack, contextlib.ExitStack() as ours:

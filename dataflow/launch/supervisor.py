@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import trio
 
+from dataflow.asking.door import opened
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.launch.child import FindLinks, socket_links
 from dataflow.launch.descriptors import standard_numbers_taken
@@ -32,7 +33,7 @@ from dataflow.launch.signals import Signals, run_trio, signals_noted
 from dataflow.launch.starting import Crew, start
 from dataflow.launch.travel import cannot_travel
 from dataflow.launch.verdict import ByWorker, Event, Verdict
-from dataflow.launch.watching import print_output, watch_for_silence, watch_process, watch_zygote
+from dataflow.launch.watching import print_output, serve_door, watch_for_silence, watch_process, watch_zygote
 from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.restarts import Restarts
@@ -57,12 +58,14 @@ def run_processes(
     watch: Watch | None = None,
     recovery: Recovery | None = None,
     run_lives: RunLives | None = None,
+    name: str | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
-    With `recovery` they are tried again when they fail; `run_lives` is another way to do so.
+    With `recovery` they are tried again when they fail; `run_lives` is another way to do so. With a `name`, the run can
+    be asked things from other processes of this user's on this host.
     """
     refuse_inside_a_loop()
     if recovery is not None:
@@ -75,14 +78,15 @@ def run_processes(
     with standard_numbers_taken():
         with signals_noted() as signals:
             try:
-                with ExitStack() as stack:
-                    parcel = _pack(stack, main, args, find_links)
+                with opened(name, peers) as crew.door:
+                    with ExitStack() as stack:
+                        parcel = _pack(stack, main, args, find_links)
+                        if recovery is None:
+                            start(crew, errand, parcel, settings.prefix)
+                        else:
+                            results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
                     if recovery is None:
-                        start(crew, errand, parcel, settings.prefix)
-                    else:
-                        results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
-                if recovery is None:
-                    results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
+                        results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
             except BaseException as error:
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             troubles += end(crew, settings.grace)
@@ -162,6 +166,7 @@ async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = No
             nursery.start_soon(watch_process, process, tell)
         nursery.start_soon(watch_zygote, crew, crew.zygote, tell)
         nursery.start_soon(watch_for_silence, crew, crew.zygote, settings.patience, tell)
+        nursery.start_soon(serve_door, crew)
         await reach_verdict(verdict, news, settings)
         nursery.cancel_scope.cancel()
     return verdict.results

@@ -9,6 +9,8 @@ import time
 import warnings
 from pathlib import Path
 
+from dataflow.launch.descent import fork
+
 _MOMENT = 0.002  # seconds
 _MOMENTS = 25
 _TASKS = Path("/proc/self/task")
@@ -27,7 +29,7 @@ def has_threads() -> bool:
         return False  # nothing tells
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, about forks of processes with threads
-        pid = os.fork()
+        pid = fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)

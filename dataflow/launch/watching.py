@@ -9,13 +9,17 @@ from collections.abc import Callable
 
 import trio
 
+from dataflow.asking.messages import Question
+from dataflow.asking.run import worker_unknown
 from dataflow.errors import WorkerFailed
 from dataflow.launch.framing import cut_message
+from dataflow.launch.orders import Order, encode_order
 from dataflow.launch.output import Output
 from dataflow.launch.process import Process
+from dataflow.launch.questions import Answered
 from dataflow.launch.report import decode_report
 from dataflow.launch.starting import Crew, Zygote
-from dataflow.launch.verdict import Event, Exited, Failed, Orphaned, Silent
+from dataflow.launch.verdict import Event, Exited, Failed, Idle, Orphaned, Silent
 
 Teller = Callable[[Event], None]
 
@@ -23,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 async def watch_process(process: Process, tell: Teller) -> None:
-    """Hears what a worker reports, and how its process ends.
+    """Hears what a worker reports, and how its process ends; sends what it is to be told meanwhile.
 
     Not by the end of the connection: a child that the worker has started may have a copy of it, and live on.
     """
@@ -33,7 +37,13 @@ async def watch_process(process: Process, tell: Teller) -> None:
     def hear(chunk: bytes) -> None:
         received.extend(chunk)
         while (message := cut_message(received)) is not None:
-            tell(_understand(process.index, message))
+            event = _understand(process.index, message)
+            if isinstance(event, Answered):
+                process.questions.answered(event)
+                continue
+            if isinstance(event, Idle):
+                process.questions.give_up("the run has failed meanwhile, and goes on from its last snapshot: ask again")
+            tell(event)
 
     async def listen() -> None:
         while chunk := await _receive(process.control):
@@ -41,12 +51,34 @@ async def watch_process(process: Process, tell: Teller) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
+        nursery.start_soon(_send_orders, process)
         await process.ended.wait()
         nursery.cancel_scope.cancel()
     while chunk := _receive_now(process.control):  # what it said last
         hear(chunk)
     assert process.status is not None
+    process.questions.give_up(f"worker {process.index} has ended: the run is over, or begins again", for_good=True)
     tell(Exited(process.index, process.status))
+
+
+async def _send_orders(process: Process) -> None:
+    """Sends orders, for as long as the worker can hear them."""
+    while True:
+        await process.news.wait()
+        while process.unsent:
+            await _send_order(process, process.unsent.popleft())
+
+
+async def _send_order(process: Process, order: Order) -> None:
+    rest = memoryview(encode_order(order))
+    while rest:
+        await trio.lowlevel.wait_writable(process.control)
+        try:
+            rest = rest[process.control.send(rest, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+        except BlockingIOError:
+            continue
+        except OSError:
+            return  # it has ended, which we shall hear
 
 
 async def watch_zygote(crew: Crew, zygote: Zygote, tell: Teller) -> None:
@@ -80,11 +112,24 @@ def _receive_now(sock: socket.socket) -> bytes:
         return b""
 
 
-def _understand(worker: int, data: bytes) -> Event:
+def _understand(worker: int, data: bytes) -> Event | Answered:
     try:
         return decode_report(worker, data)
     except ValueError as error:  # a result of a class that only the worker has imported
         return Failed(worker, WorkerFailed(f"what worker {worker} returned cannot be brought here: {error}", worker))
+
+
+async def serve_door(crew: Crew) -> None:
+    """Answers those who ask the run something, if it has a name."""
+
+    async def ask_worker(worker: int, question: Question) -> object:
+        for process in crew.processes:
+            if process.index == worker:
+                return await process.ask(question)
+        raise worker_unknown(worker)
+
+    if crew.door is not None:
+        await crew.door.serve(ask_worker)
 
 
 async def print_output(output: Output) -> None:

@@ -1,12 +1,12 @@
-"""What the process does that workers are forked from.
+"""The zygote: the process that workers are forked from, and what it does.
 
-The caller may have threads, a JVM, locks that are held: its forks would hang. So it starts this process afresh (by
-exec; see `starting`), which has the engine loaded and no threads. It opens the parcel with main and what main uses,
-forks the workers, and tells the supervisor who has started and who has ended. It lives as long as they do; if it is
-killed the kernel kills them, and if the supervisor is killed the kernel kills it.
+The caller may have threads, a JVM, or locks that are held: its forks would hang. So the caller starts this process
+afresh (by exec; see `starting`). The zygote has the engine loaded, and no threads. It opens the parcel with main and
+what main uses, forks the workers, and tells the supervisor who has started and who has ended. It lives as long as they
+do. If the zygote is killed, the kernel kills the workers; if the supervisor is killed, the kernel kills the zygote.
 
-Reading the parcel imports the program's modules, once for all workers. Where that starts threads, workers cannot be
-forked from here any more: a fork that was made before takes over, and each worker reads the parcel by itself.
+Reading the parcel imports the program's modules, once for all workers. If that starts threads, workers cannot be forked
+from this process any more. Then a fork that was made before takes over, and each worker reads the parcel by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from dataflow.compiled.telling import Voice, teller
 from dataflow.launch.child import Ends, Load
-from dataflow.launch.descent import end_with_parent
+from dataflow.launch.descent import end_with_parent, fork
 from dataflow.launch.errand import FOR_PARCEL, Errand, receive_descriptors, receive_ends, receive_message, tell_failure
 from dataflow.launch.forking import Forks
 from dataflow.launch.lines import print_lines
@@ -30,9 +30,9 @@ from dataflow.launch.threads import has_threads
 
 
 def serve(connection: int, parent: int) -> NoReturn:
-    """The life of this process. `connection`: to the supervisor, which is the process `parent`."""
+    """The life of this process. `connection`: a descriptor, to the supervisor. `parent`: the supervisor's number."""
     end_with_parent(parent)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it, and we would inherit that
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it, and this process would inherit that
     print_lines()
     control = socket.socket(fileno=connection)
     status = 1
@@ -47,7 +47,7 @@ def serve(connection: int, parent: int) -> NoReturn:
         with Forks(control, errand, ends, load) as forks:
             try:
                 forks.start_all()
-            except BaseException as error:  # those that have started are ended by the supervisor
+            except BaseException as error:  # the supervisor ends those that have started
                 tell_failure(control, error)
             forks.watch()
         status = 0
@@ -64,14 +64,15 @@ def serve(connection: int, parent: int) -> NoReturn:
 
 
 def _open(parcel: int, control: socket.socket, ends: dict[int, Ends]) -> Load:
-    """Reads the parcel; how a worker gets what was in it. Returns in a process that has no threads.
+    """Reads the parcel, and returns the function by which a worker gets what was in it. The process that this returns
+    in has no threads.
 
-    Reading it imports modules of the program's and calls their code. If that starts threads, a fork that was made
-    before goes on in place of this process, which stays only as its parent.
+    Reading the parcel imports modules of the program, and so runs their code. If that starts threads, a fork that was
+    made before returns from here, and this process only waits for that fork to end.
     """
     waiting, go_on = os.pipe()
     parent = os.getpid()
-    spare = os.fork()
+    spare = fork()
     if spare == 0:
         end_with_parent(parent)
         os.close(go_on)

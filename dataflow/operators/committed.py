@@ -66,8 +66,7 @@ def _in_order(stream: Stream[object], name: str) -> Stream[object]:
 
 
 class _Committing(Participant):
-    """A queue by time between the operator, which must not wait, and a task, which may. What is in it is weighed, and
-    slows the sources down.
+    """A queue by time between the operator, which must not wait, and a task, which may.
 
     `_hold`, a capability, is at the least time that is not done with.
     """
@@ -82,6 +81,7 @@ class _Committing(Participant):
         self._input: InputPort = context.inputs[0]
         self._hold: Capability = context.capability()
         self._waiting: SortedDict[Time, list[tuple[Batch, int]]] = SortedDict()
+        self._weighed: Time = 0  # what waits before this is weighed
         self._opened: Writer | None = None
         self._turn = trio.Lock()  # a writer does one thing at a time
         self._signal = Signal()
@@ -101,10 +101,18 @@ class _Committing(Participant):
     def step(self) -> None:
         """Queues what has arrived by time. The task does the rest."""
         for message, batch in self._input:
-            size = weigh(batch)
-            self._waiting.setdefault(message.time, []).append((batch, size))
-            self._context.keep(size)
+            self._waiting.setdefault(message.time, []).append((batch, weigh(batch)))
+        self._weigh_writable()
         self._signal.set()
+
+    def _weigh_writable(self) -> None:
+        """What could be written is weighed, and slows sources down. What waits for its time to be complete, or for the
+        gate, does not: a source that waits for room, and without which neither happens, would wait for ever."""
+        for time in self._waiting.irange(self._weighed):
+            if self._input.could_see(time) or not (self._gate is None or time < self._gate.limit):
+                return
+            self._context.keep(sum(size for _, size in self._waiting[time]))
+            self._weighed = time + 1
 
     # As a participant of snapshots
 
@@ -153,6 +161,7 @@ class _Committing(Participant):
         """Writes the least time, if it is complete and the gate lets it pass."""
         if not self._waiting:
             return False
+        self._weigh_writable()
         time = self._waiting.peekitem(0)[0]
         if self._input.could_see(time) or not (self._gate is None or self._gate.opens(time)):
             return False

@@ -131,8 +131,10 @@ class InputHandle(_Entry, Generic[R]):
             raise TimeError(f"{self._name} is at {self.time!r} already: nothing can be sent at {at!r} any more")
         batch = to_batch(records)
         self._output.give(self._capability, batch, at)
-        if self._ahead is not None and at is not None:
-            self._ahead.sent(self.time, at, batch)
+        if self._ahead is not None:
+            self._ahead.saw(self.time if at is None else at)
+            if at is not None:
+                self._ahead.sent(self.time, at, batch)
 
     def advance_to(self, time: Time) -> None:
         """Promises that nothing will be sent before `time`. Advancing to where the input is does nothing."""

@@ -1,4 +1,4 @@
-"""Who says when a snapshot is taken: worker 0, once per interval, one at a time."""
+"""Who says when a snapshot is taken: worker 0, once per interval and when somebody wants a savepoint, one at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataflow.build.cuts import FOREVER
 from dataflow.errors import DataflowError
 from dataflow.operators.following import Follower
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome
+from dataflow.recovery.savepoints import Wishes
+from dataflow.recovery.vault import Vault
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
@@ -20,21 +22,15 @@ class SnapshotsFail(DataflowError):
 class Announcer:
     """Announces cuts at the time at which the cut stream is. Tells of those that were given up."""
 
-    def __init__(
-        self,
-        cuts: Follower[AnnouncedCut],
-        clock: Clock,
-        every: float,
-        give_up_after: float,
-        where: str,
-        resume_at: Time,
-    ) -> None:
+    def __init__(self, cuts: Follower[AnnouncedCut], clock: Clock, vault: Vault, wishes: Wishes) -> None:
         self._cuts = cuts
         self._clock = clock
-        self._every = every
-        self._give_up_after = give_up_after
-        self._where = where
-        self._last: Time = resume_at  # the last cut, or where the run began
+        self._vault = vault
+        self._wishes = wishes
+        self._every = vault.policy.every
+        self._give_up_after = vault.policy.give_up_after
+        self._last: Time = vault.resume_at  # the last cut, or where the run began
+        self._stored = vault.manifest is not None  # whether that is in the storage
         self._under_way = False
         self._last_good = clock.now()
         self._news = Signal()
@@ -51,6 +47,19 @@ class Announcer:
             if not self._cuts.closed:
                 self._announce()
 
+    async def run_savepoints(self) -> None:
+        """Announces a cut when somebody wants a savepoint; if nothing was done since the last, that is the savepoint.
+        When no cut can be announced any more, the final one follows, and is for all (`Wishes.keep`)."""
+        while True:
+            await self._wishes.news.wait()
+            if not self._wishes.waiting or self._under_way:
+                continue
+            if not self._cuts.closed and self._cuts.time > self._last:
+                self._announce()
+            elif self._stored and (self._last == FOREVER or not self._cuts.closed):
+                assert self._vault.manifest is not None
+                await self._wishes.keep_last(self._vault.manifest)
+
     def _must_wait(self) -> bool:
         """Whether one is under way, or nothing has been done since the last."""
         return not self._cuts.closed and (self._under_way or bool(self._cuts.time <= self._last))
@@ -58,10 +67,12 @@ class Announcer:
     def poke(self) -> None:
         """Something has changed: perhaps a cut can be announced now."""
         self._news.set()
+        self._wishes.news.set()
 
     def concluded(self, outcome: SnapshotOutcome) -> None:
         """A snapshot is durable, or was given up."""
         self._under_way = False
+        self._last, self._stored = outcome.cut, outcome.number is not None
         if outcome.number is not None:
             self._last_good = self._clock.now()
         else:
@@ -71,19 +82,21 @@ class Announcer:
                 file=sys.stderr,
             )
             self._require_recent()
-        self._news.set()
+        self.poke()
 
     def _announce(self) -> None:
         self._last = self._cuts.time
         self._under_way = True
+        self._stored = False
+        self._wishes.promise(self._last)
         self._cuts.send([AnnouncedCut(self._last)])
 
     def _require_recent(self) -> None:
         age = self._clock.now() - self._last_good
         if not self._under_way and age > self._give_up_after:
             raise SnapshotsFail(
-                f"no snapshot could be stored in {self._where} for {age:.0f} seconds: nothing of that time could be "
-                "recovered. Mend the storage, or allow more (give_up_after)"
+                f"no snapshot could be stored in {self._vault.title} for {age:.0f} seconds: nothing of that time could "
+                "be recovered. Mend the storage, or allow more (give_up_after)"
             )
 
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import trio
+
 from dataflow.recovery.catalogue import (
     choose,
     claim,
@@ -20,7 +22,9 @@ from dataflow.recovery.opening import open_storage
 from dataflow.recovery.part_files import fetch_part
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.resume import Resume
-from dataflow.recovery.storage import NotThere, Storage
+from dataflow.recovery.storage import NotThere, Storage, StorageError
+
+_PAUSE, _LONGEST = 0.5, 30.0  # seconds, before the storage is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,24 @@ class Beginnings:
         self._storage: Storage = open_storage(recovery.where)
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
         self._first = True
+        self._failed = 0  # tries in a row, because the storage could not be reached
 
     async def choose(self, older: bool) -> Beginning:
-        """Chooses snapshots and claims the storage. `older`: those of the last life are damaged, so ones before."""
+        """Chooses snapshots and claims the storage. `older`: those of the last life are damaged, so ones before.
+
+        After a StorageError the next try waits a while, the longer the more there were.
+        """
+        if self._failed:
+            await trio.sleep(min(_LONGEST, _PAUSE * 2.0 ** (self._failed - 1)))
+        try:
+            beginning = await self._choose(older)
+        except StorageError:
+            self._failed += 1
+            raise
+        self._failed = 0
+        return beginning
+
+    async def _choose(self, older: bool) -> Beginning:
         before = await self._damaged() if older else {}
         starts = await self._savepoints() if self._first else {}
         claimed = {}

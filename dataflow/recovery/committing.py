@@ -65,9 +65,12 @@ class _Manifests:
                 capability.drop()
 
 
-def add_commit(outcomes: Stream[SnapshotOutcome], conclude: Callable[[SnapshotOutcome], Awaitable[None]]) -> None:
-    """Calls `conclude` with each outcome on every worker, in order. The dataflow is complete only when that is done."""
-    unary(
+def add_commit(
+    outcomes: Stream[SnapshotOutcome], conclude: Callable[[SnapshotOutcome], Awaitable[None]]
+) -> Stream[Never]:
+    """Calls `conclude` with each outcome on every worker, in order. The dataflow is complete only when that is done;
+    what comes out, which is nothing, has passed a cut when all workers are done with it."""
+    return unary(
         outcomes,
         "commit",
         lambda context: _Commits(context, conclude).step,

@@ -19,6 +19,7 @@ from dataflow.channels.pact import Broadcast
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm import codec
 from dataflow.operators.following import Follower
+from dataflow.operators.probe import Probe
 from dataflow.progress.graph import Target
 from dataflow.recovery.announcing import Announcer
 from dataflow.recovery.committing import add_commit, add_manifest
@@ -27,6 +28,7 @@ from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
+from dataflow.recovery.savepoints import Wish, Wishes
 from dataflow.recovery.storage import StorageError
 from dataflow.recovery.vault import Vault
 from dataflow.time.order import Time
@@ -65,6 +67,7 @@ class Keeper:
         self.participants: dict[str, Gate] = {}
         self._scope = scope
         self._gates = Gates(self.resume_at)
+        self._wishes = Wishes(vault.storage)
         self._shares: dict[Time, dict[str, Share]] = {}  # by cut, of those that have given theirs
         self._heard: dict[Time, Capability] = {}  # by cut, the right to send the part
         self._written: dict[Time, dict[str, tuple[Share, object]]] = {}  # by cut and name, not known to be committed
@@ -90,6 +93,13 @@ class Keeper:
         self._write_if_complete(gate.cut)
         self._gates.give(gate)  # last: the participant may go on at once
 
+    # For people
+
+    def wish(self, name: str) -> Wish:
+        """Somebody wants a snapshot as soon as there can be one, as a savepoint. For worker 0."""
+        assert self.vault.worker == 0
+        return self._wishes.add(name)
+
     # Construction
 
     def build(self) -> None:
@@ -102,14 +112,13 @@ class Keeper:
         builder.add_output({}, initial=True, entry=False)
         parts: Stream[SnapshotPart]
         (parts,) = builder.build(self._start, keeps=Keeps.NOTHING)
-        add_commit(add_manifest(parts, self._commit), self._conclude)
+        done = add_commit(add_manifest(parts, self._commit), self._conclude)
+        if scope.worker == 0:
+            self._committed = Probe(done)  # how far all workers have committed
 
     def begin(self) -> None:
         """The graph is complete: what is saved comes back, and cuts may be announced."""
-        policy = self.vault.policy
-        self._announcer = Announcer(
-            self._cuts, self._context.clock, policy.every, policy.give_up_after, self.vault.title, self.resume_at
-        )
+        self._announcer = Announcer(self._cuts, self._context.clock, self.vault, self._wishes)
         self._restoring = Restoring(self.vault, self.participants, self._context.worker)
         self._restoring.begin()
         self._context.spawn(self._run)
@@ -208,7 +217,9 @@ class Keeper:
             for name, gate in self.participants.items()
             if isinstance(gate.participant, ShardedParticipant)
         }
-        return await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
+        outcome = await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
+        await self._wishes.keep(outcome, self.vault.manifest)
+        return outcome
 
     async def _conclude(self, outcome: SnapshotOutcome) -> None:
         """The snapshot is durable, or will never be."""
@@ -223,11 +234,20 @@ class Keeper:
                 participant.mark([*share.frozen.shards, *share.frozen.empty])
         if self._context.worker == 0:
             self._announcer.concluded(outcome)
+            if self._wishes.promised(outcome.cut):
+                self._context.spawn(lambda: self._grant(outcome))
         if outcome.cut == FOREVER:
             await self._conclude_final(outcome)
         else:
             await self._get_ready()
             self._gates.conclude(outcome.cut)
+
+    async def _grant(self, outcome: SnapshotOutcome) -> None:
+        """Whoever waits for a savepoint learns of it when all workers' output before it is visible. After the final
+        one nobody may be left to wait for."""
+        if outcome.number is not None and outcome.cut != FOREVER:
+            await self._committed.wait_passed(outcome.cut)
+        self._wishes.concluded(outcome)
 
     async def _conclude_final(self, outcome: SnapshotOutcome) -> None:
         """The end of the run; or, if its last snapshot was abandoned, another try: what has not been committed would be
@@ -262,4 +282,5 @@ class Keeper:
             self._write_if_complete(cut)
         await self._get_ready()
         if self._context.worker == 0:
+            self._context.spawn(self._announcer.run_savepoints)
             await self._announcer.run()

@@ -10,10 +10,9 @@ from dataflow.time.order import Time
 
 @dataclass(frozen=True)
 class AnnouncedCut:
-    """A snapshot is to be taken at a time. `name`: it is a savepoint."""
+    """A snapshot is to be taken at a time."""
 
     time: Time
-    name: str = ""
 
 
 @dataclass(frozen=True)

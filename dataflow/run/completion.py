@@ -35,12 +35,16 @@ class Completion:
         return True
 
     def _ends(self) -> list[Location]:
-        """Outputs that nobody reads and inputs of operators without outputs; every input, if streams only go round."""
-        graph = self._dataflow.graph
+        """Outputs that nobody reads and inputs of operators without outputs; every input, if streams only go round.
+
+        The keeper's do not count: it holds times for the snapshots that it takes, and sources must not wait for these.
+        """
+        graph, nodes = self._dataflow.graph, self._dataflow.program_nodes
         fed = {source for source, _ in graph.edges}
-        inputs = [location for location in graph.locations if isinstance(location, Target)]
+        locations = [location for location in graph.locations if nodes is None or location.node < nodes]
+        inputs = [location for location in locations if isinstance(location, Target)]
         ends: list[Location] = [location for location in inputs if not graph.nodes[location.node].outputs]
-        for location in graph.locations:
+        for location in locations:
             if isinstance(location, Source) and location not in fed and graph.nodes[location.node].inputs:
                 ends.append(location)
         return ends or list(inputs)

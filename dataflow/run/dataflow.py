@@ -65,6 +65,7 @@ class Dataflow:
         self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
         self.followers: list[Following] = []  # streams whose time follows that of the entries
         self.keeper: Keeper | None = None  # of snapshots, with recovery
+        self.program_nodes: int | None = None  # how many the program added, if the keeper has some besides
         self.resume_at: Time | None = None  # where a recovered dataflow goes on
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
@@ -95,6 +96,7 @@ class Dataflow:
         if not self.graph.nodes:
             raise ConstructionError("a dataflow needs at least one operator")
         if self.keeper is not None:
+            self.program_nodes = len(self.graph.nodes)
             self.keeper.build()
         self.graph.freeze()
         self.tracker = make_tracker(self.graph, self.pump.peers)

@@ -103,7 +103,7 @@ def callback(function: Call) -> Callback:
     In a run that does not crash each time comes once. After a crash, the times of the last snapshot may come again,
     with the same records: a function that keeps the greatest time that it has dealt with, together with its effect, and
     passes over what is not later, has each record once. Until it is called, records are kept in memory, and in the
-    snapshot. """
+    snapshot."""
     _require(function, "callback")
     return Callback(function)
 

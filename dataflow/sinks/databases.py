@@ -44,6 +44,33 @@ class StagedRows:
         return [StagedRows(str(name), int(rows), int(time)) for name, rows, time in token]
 
 
+class UnstagedRows:
+    """Rows in the order in which they came; with a key, of each key the last: nobody will ever see the others."""
+
+    def __init__(self, shape: TableShape) -> None:
+        self._key = shape.key_of
+        self._rows: list[Row] = []
+        self._by_key: dict[object, Row] = {}
+
+    def add(self, rows: list[Row]) -> None:
+        """Adds rows. O(rows)."""
+        if self._key is None:
+            self._rows += rows
+            return
+        last, key = self._by_key, self._key
+        for row in rows:
+            name = key(row)
+            last.pop(name, None)  # so that it comes last, as it came
+            last[name] = row
+
+    def list(self) -> list[Row]:
+        """What is left of them."""
+        return [*self._rows, *self._by_key.values()]
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._by_key)
+
+
 class TableWriter(Writer):
     """Writes rows to a table. Everything that blocks is done away from the engine."""
 
@@ -53,7 +80,7 @@ class TableWriter(Writer):
         self.place = place
         self._writer = f"{place.incarnation}-{uuid4().hex[:12]}-{place.worker}"
         self._number = 0  # of tokens
-        self._rows: list[Row] = []  # not staged yet
+        self._rows = UnstagedRows(shape)  # not staged yet
         self._stage_at = _STAGE_AT  # rows in memory
         self._staged = 0  # rows under the current token
         self._prepared: list[StagedRows] = []  # and not committed
@@ -63,7 +90,7 @@ class TableWriter(Writer):
         return f"{self._writer}-{self._number}"
 
     async def write(self, time: Time, batch: Batch) -> None:
-        self._rows += self.convert(self.shape.rows(batch))
+        self._rows.add(self.convert(self.shape.checked_rows(batch)))
         if len(self._rows) >= self._stage_at:
             try:
                 await self.place.away(self._stage)
@@ -92,12 +119,13 @@ class TableWriter(Writer):
 
     def _recover(self, stages: list[StagedRows]) -> None:
         self.publish(stages)
-        self.sweep(f"{self.place.incarnation}-", [stage.token for stage in stages])
+        self.sweep(self.place.incarnation, [stage.token for stage in stages])
 
     def _stage(self) -> None:
-        self.stage(self._token, self._staged, self._rows)
-        self._staged += len(self._rows)
-        self._rows = []
+        rows = self._rows.list()
+        self.stage(self._token, self._staged, rows)
+        self._staged += len(rows)
+        self._rows = UnstagedRows(self.shape)
 
     def uncommitted(self, stages: list[StagedRows], noted: Iterable[str]) -> list[StagedRows]:
         """Those that the notes do not have. A writer's last note stands for all of its tokens before."""
@@ -130,5 +158,6 @@ class TableWriter(Writer):
         are passed over; those that are not, and whose rows are not there, are `lost`."""
 
     @abstractmethod
-    def sweep(self, mine: str, committed: list[str]) -> None:
-        """Removes staged rows whose tokens do not begin with `mine`, and notes of other tokens than these."""
+    def sweep(self, before: int, committed: list[str]) -> None:
+        """Removes rows that were staged before an incarnation, and notes from before it of other tokens than these.
+        What later ones have staged stays: this one may be a zombie that has not noticed it."""

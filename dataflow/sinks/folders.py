@@ -73,8 +73,7 @@ class FolderWriter(Writer):
         self._sink = sink
         self._place = place
         self._staged = sink.folder / STAGED
-        self._prefix = f"{place.incarnation}-"
-        self._writer = f"{self._prefix}{uuid4().hex[:12]}-{place.worker}"
+        self._writer = f"{place.incarnation}-{uuid4().hex[:12]}-{place.worker}"
         self._number = 0
         self._file: StagedFile | None = None
         self._name = ""
@@ -170,7 +169,9 @@ class FolderWriter(Writer):
         if noted:
             self._note(sorted(noted))  # those of the snapshot, in a note that stays
         for path in self._staged.iterdir():
-            if not path.name.removeprefix("committed-").startswith(self._prefix):
+            incarnation = path.name.removeprefix("committed-").partition("-")[0]
+            # Later ones than this have nothing to fear, should this be a zombie that has not noticed them.
+            if incarnation.isdecimal() and int(incarnation) < self._place.incarnation:
                 path.unlink(missing_ok=True)
 
     def _guarded(self, function: Callable[[], R]) -> R:

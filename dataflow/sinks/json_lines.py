@@ -35,7 +35,7 @@ class _JsonFile(StagedFile):
 
     def write(self, batch: Batch) -> None:
         try:
-            lines = [json.dumps(value, default=_known, allow_nan=False) for value in self._values(batch)]
+            lines = [_ENCODE(value) for value in self._values(batch)]
         except (TypeError, ValueError) as error:
             raise SinkError(f"{self._title}: a record cannot be written as JSON: {error}") from None
         self._file.writelines(f"{line}\n" for line in lines)
@@ -61,6 +61,9 @@ def _known(value: Value) -> Value:
     if known is value:
         raise TypeError(f"a {type(value).__name__} has no form in JSON")
     return known
+
+
+_ENCODE = json.JSONEncoder(default=_known, allow_nan=False).encode
 
 
 def json_lines(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:

@@ -81,7 +81,7 @@ class _PostgresWriter(TableWriter):
                     self._sink.dsn, connect_timeout=max(2, round(self._sink.patience)), autocommit=True
                 )
             with self._connection.transaction():
-                self._connection.execute(f"SET LOCAL lock_timeout = {round(self._sink.patience * 1000)}")
+                self._connection.execute(f"SET LOCAL lock_timeout = {max(1, round(self._sink.patience * 1000))}")
                 yield self._connection
         except psycopg.OperationalError as error:
             raise SinkUnavailable(f"{self.shape.title} cannot be written: {self._told(error)}") from None
@@ -176,13 +176,16 @@ class _PostgresWriter(TableWriter):
             f"ON CONFLICT ({key}) DO " + (f"UPDATE SET {update}" if others else "NOTHING")
         )
 
-    def sweep(self, mine: str, committed: list[str]) -> None:
+    def sweep(self, before: int, committed: list[str]) -> None:
         with self._transaction() as connection:
             if self._exists(connection, STAGED + self.table):
-                connection.execute(f"DELETE FROM {self._stage_table} WHERE _token NOT LIKE %s", [f"{mine}%"])
                 connection.execute(
-                    f"DELETE FROM {COMMITS} WHERE target = %s AND NOT token = ANY(%s) AND token NOT LIKE %s",
-                    [self.table, committed, f"{mine}%"],
+                    f"DELETE FROM {self._stage_table} WHERE split_part(_token, '-', 1)::bigint < %s", [before]
+                )
+                connection.execute(
+                    f"DELETE FROM {COMMITS} WHERE target = %s AND NOT token = ANY(%s) AND "
+                    "split_part(token, '-', 1)::bigint < %s",
+                    [self.table, committed, before],
                 )
 
 
@@ -204,7 +207,7 @@ def postgres(
 
     `dsn`: how to connect, as libpq has it ("host=... dbname=..."); a password is better kept in ~/.pgpass or
     PGPASSWORD, and is in no message. If the table is not there it is made: `types` has the SQL types of columns whose
-    first value does not show it. """
+    first value does not show it."""
     try:
         from psycopg.conninfo import conninfo_to_dict
     except ModuleNotFoundError:

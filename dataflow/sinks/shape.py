@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from operator import itemgetter
 
 import numpy as np
 
@@ -41,6 +42,18 @@ class TableShape:
         self.columns = tuple(columns)
         self.key = tuple(key)
         self._places = [self.columns.index(name) for name in self.key]
+        self.key_of = itemgetter(*self._places) if key else None  # of a row; the value itself if there is one column
+
+    def checked_rows(self, batch: Batch) -> list[Row]:
+        """The rows of a batch, none of which lacks a part of its key: databases do not take such rows for equal."""
+        rows = self.rows(batch)
+        for place in self._places:
+            for row in rows:
+                if row[place] is None:
+                    raise SinkError(
+                        f"{self.title}: a record has no {self.columns[place]!r}, which is in the key: {_short(row)}"
+                    )
+        return rows
 
     def rows(self, batch: Batch) -> list[Row]:
         """The rows of a batch. Rows may be tuples or lists, in the order of the columns, mappings by name, or plain

@@ -172,14 +172,18 @@ class _SqliteWriter(TableWriter):
             f"UPDATE SET {update}" if others else "NOTHING"
         )
 
-    def sweep(self, mine: str, committed: list[str]) -> None:
+    def sweep(self, before: int, committed: list[str]) -> None:
+        staged, noted = (
+            f"CAST(substr({token}, 1, instr({token}, '-') - 1) AS INTEGER) < ?" for token in ("_token", "token")
+        )
         with self._transaction() as connection:
             if not self._columns_of(connection, STAGED + self.table):
                 return
-            connection.execute(f"DELETE FROM {self._stage_table} WHERE _token NOT GLOB ?", [f"{mine}*"])
+            connection.execute(f"DELETE FROM {self._stage_table} WHERE {staged}", [before])
             marks = ", ".join("?" * len(committed))
             connection.execute(
-                f"DELETE FROM {COMMITS} WHERE target = ? AND token NOT IN ({marks})", [self.table, *committed]
+                f"DELETE FROM {COMMITS} WHERE target = ? AND {noted} AND token NOT IN ({marks})",
+                [self.table, before, *committed],
             )
 
 

@@ -72,7 +72,7 @@ class Tail:
         an end counts unless the file is followed: then its end is still to come."""
         lines: list[bytes] = []
         size = 0
-        with open(self.path, "rb") as file:
+        with self._opened() as file:
             length = os.fstat(file.fileno()).st_size
             if length < self.offset:
                 raise SourceError(
@@ -92,6 +92,15 @@ class Tail:
                     break
         self.offset += size
         return lines
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return open(self.path, "rb")
+        except FileNotFoundError:
+            raise SourceError(
+                f"{self.path} is gone, and was read up to byte {self.offset}: leave files where they are while they "
+                "are read"
+            ) from None
 
     def _skip_late_end(self, file: BinaryIO) -> None:
         """Where the last line had no end when it was read, and counted: its end may have come since, but no more of

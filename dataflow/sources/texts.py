@@ -7,6 +7,7 @@ import csv as csv_module
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import trio
@@ -67,25 +68,27 @@ class _Texts(Partitions[D]):
         """The records of these lines. `tail` is behind them."""
         raise NotImplementedError
 
-    def _decode(self, tail: Tail, lines: list[bytes]) -> list[str]:
-        """The lines without their ends."""
+    def _decode(self, path: Path, start: int, lines: list[bytes]) -> list[str]:
+        """The lines of a file that begin at a byte, without their newlines."""
         data = b"".join(lines)
         try:
             text = data.decode(self._encoding)
         except UnicodeDecodeError as error:
-            at = tail.offset - len(data) + error.start
             raise SourceError(
-                f"{tail.path}, byte {at}: this is not {self._encoding} ({error.reason}): name the file's encoding="
+                f"{path}, byte {start + error.start}: this is not {self._encoding} ({error.reason}): name the file's "
+                "encoding="
             ) from None
-        decoded = text.removesuffix("\n").split("\n")
-        return [line.removesuffix("\r") for line in decoded] if "\r" in text else decoded
+        if start == 0:
+            text = text.removeprefix("\ufeff")  # the mark that some programs begin a file with
+        return text.removesuffix("\n").split("\n")
 
 
 class _Lines(_Texts[str]):
     """Lines as they are."""
 
     def _parse(self, tail: Tail, lines: list[bytes]) -> list[str]:
-        return self._decode(tail, lines)
+        start = tail.offset - sum(map(len, lines))
+        return [line.removesuffix("\r") for line in self._decode(tail.path, start, lines)]
 
 
 class _JsonLines(_Texts[Json]):
@@ -93,12 +96,13 @@ class _JsonLines(_Texts[Json]):
 
     def _parse(self, tail: Tail, lines: list[bytes]) -> list[Json]:
         records: list[Json] = []
-        for number, line in enumerate(self._decode(tail, lines)):
+        start = tail.offset - sum(map(len, lines))
+        for number, line in enumerate(self._decode(tail.path, start, lines)):
             if line and not line.isspace():
                 try:
                     records.append(json.loads(line))
                 except ValueError as error:
-                    at = tail.offset - sum(map(len, lines[number:]))
+                    at = start + sum(map(len, lines[:number]))
                     raise SourceError(f"{tail.path}, the line at byte {at} is not JSON: {error}") from None
         return records
 
@@ -132,13 +136,13 @@ class _Csv(_Texts[dict[str, Value]]):
         tail = Tail(self._files.path(partition), position, self.follow)
         columns, waiting = self._columns, list[bytes]()
         if columns is None and tail.offset:
-            columns = self._header(tail, Tail(tail.path, 0, False).take(1))
+            columns = self._header(tail.path, Tail(tail.path, 0, False).take(1))
         while lines := await self._more(tail):
             waiting += lines
             if columns is None:
-                columns = self._header(tail, [waiting.pop(0)])
+                columns = self._header(tail.path, [waiting.pop(0)])
             at = tail.offset - sum(map(len, waiting))
-            whole, records = self._records(tail, at, columns, waiting)
+            whole, records = self._records(tail.path, at, columns, waiting)
             behind = at + sum(map(len, waiting[:whole]))
             del waiting[:whole]
             yield behind, None, records
@@ -146,23 +150,23 @@ class _Csv(_Texts[dict[str, Value]]):
             at = tail.offset - sum(map(len, waiting))
             raise SourceError(f"{tail.path}, the record at byte {at} begins with a quote that never ends")
 
-    def _rows(self, tail: Tail, at: int, lines: list[bytes]) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, path: Path, at: int, lines: list[bytes]) -> Iterator[tuple[int, list[str]]]:
         """(lines taken so far, fields) for each record. The last may be unfinished: it is not given."""
-        texts = (text + "\n" for text in self._decode(tail, lines))
+        texts = (text + "\n" for text in self._decode(path, at, lines))
         reader = csv_module.reader(texts, delimiter=self._delimiter, strict=True)
         try:
             for fields in reader:
                 yield reader.line_num, fields
         except csv_module.Error as error:
             if "unexpected end of data" not in str(error):
-                raise SourceError(f"{tail.path}, near byte {at}: this is not CSV: {error}") from None
+                raise SourceError(f"{path}, near byte {at}: this is not CSV: {error}") from None
 
     def _records(
-        self, tail: Tail, at: int, columns: list[str], lines: list[bytes]
+        self, path: Path, at: int, columns: list[str], lines: list[bytes]
     ) -> tuple[int, list[dict[str, Value]]]:
         records, taken = [], 0
-        for behind, fields in self._rows(tail, at, lines):
-            where = f"{tail.path}, the record at byte {at + sum(map(len, lines[:taken]))}"
+        for behind, fields in self._rows(path, at, lines):
+            where = f"{path}, the record at byte {at + sum(map(len, lines[:taken]))}"
             if fields:
                 if len(fields) != len(columns):
                     raise SourceError(
@@ -180,11 +184,11 @@ class _Csv(_Texts[dict[str, Value]]):
                 raise SourceError(f"{where}: column {name!r} cannot be converted: {error}") from None
         return record
 
-    def _header(self, tail: Tail, lines: list[bytes]) -> list[str]:
+    def _header(self, path: Path, lines: list[bytes]) -> list[str]:
         """The names in the first line, which must be all of it."""
-        found = [fields for _, fields in self._rows(tail, 0, lines)]
+        found = [fields for _, fields in self._rows(path, 0, lines)]
         if len(found) != 1 or len(set(found[0])) != len(found[0]):
-            raise SourceError(f"{tail.path}: its first line must name the columns, each once; or say columns=[...]")
+            raise SourceError(f"{path}: its first line must name the columns, each once; or say columns=[...]")
         self._require_types(found[0])
         return found[0]
 

@@ -12,7 +12,7 @@ from dataflow.build.operator import Step
 from dataflow.channels.blame import name_last
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
-from dataflow.state.binning import bin_of, shift_of
+from dataflow.state.binning import KnownBins, bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
@@ -41,14 +41,17 @@ class ExchangeBins(Pact):
     def __init__(self, key: KeyOf, bins: int) -> None:
         self._key = key
         self._shift = shift_of(bins)
+        self._known = KnownBins(self._shift)
 
     def split(self, batch: Batch, peers: int) -> Sequence[Rows]:
         parts: list[Rows] = [[] for _ in range(peers)]
-        key, shift = self._key, self._shift
+        key_of, shift, known = self._key, self._shift, self._known
         records = iter(batch)
         try:
             for record in records:
-                bin = bin_of(key(record), shift)
+                key = key_of(record)
+                kind = type(key)
+                bin = known[key] if kind is str or kind is int else bin_of(key, shift)
                 parts[bin % peers].append((bin, record))
         except Exception as error:
             name_last(error, batch, records)

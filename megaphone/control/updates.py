@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ class Move:
 
     bin: int
     worker: int
-    operator: str = ""  # whom it is for; all operators on the stream, if it does not say
+    operator: str = field(default="", repr=False)  # whom it is for; all operators on the stream, if it does not say
 
     def renumbered(self, workers: int) -> Move:
         """The same, where there are other workers now."""
@@ -39,7 +39,7 @@ class Assign:
     """As of the time at which this is sent, bin i lives at `workers[i]`. (When it arrives, that is a tuple.)"""
 
     workers: Sequence[int] | NDArray[np.integer]
-    operator: str = ""
+    operator: str = field(default="", repr=False)
 
     def renumbered(self, workers: int) -> Assign:
         """The same, where there are other workers now."""
@@ -52,7 +52,7 @@ class Moves:
 
     bins: NDArray[np.integer]
     workers: NDArray[np.integer]
-    operator: str = ""
+    operator: str = field(default="", repr=False)
 
     def renumbered(self, workers: int) -> Moves:
         """The same, where there are other workers now."""

@@ -9,7 +9,7 @@ key is differs between columns and rows: see `keyspace`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +31,7 @@ class Pin:
 
     key: Key  # an integer in columns, any plain value in rows
     worker: int
-    operator: str = ""  # whom it is for; all operators on the stream, if it does not say
+    operator: str = field(default="", repr=False)  # whom it is for; all operators on the stream, if it does not say
 
     def renumbered(self, workers: int) -> Pin:
         """The same, where there are other workers now."""
@@ -43,7 +43,7 @@ class Unpin:
     """As of the time at which this is sent, `key` lives in its bin."""
 
     key: Key
-    operator: str = ""
+    operator: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Pins:
 
     keys: Keys
     workers: Sequence[int] | NDArray[np.integer]
-    operator: str = ""
+    operator: str = field(default="", repr=False)
 
     def renumbered(self, workers: int) -> Pins:
         """The same, where there are other workers now."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dataflow import InputHandle, Stream
+from dataflow import Stream
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
@@ -34,6 +35,20 @@ class MigrationProgress:
     bins: int
 
 
+class UpdateInput(Protocol):
+    """Where a controller sends updates: an input that main feeds, or `scope.control()`, which the run advances."""
+
+    @property
+    def time(self) -> Time:
+        """The least time at which an update can take effect."""
+
+    def send(self, records: list[Update], at: Time = None) -> None:
+        """Sends updates at that time, or at a later one."""
+
+    def advance_to(self, time: Time) -> None:
+        """Promises that nothing will be sent before a time."""
+
+
 class Controller:
     """Paces migrations by the output frontier of an operator. One exists on every worker; one of them issues a
     migration.
@@ -48,7 +63,7 @@ class Controller:
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: InputHandle[Update], stream: Stream[Record] | Group, lead: int = 0) -> None:
+    def __init__(self, control: UpdateInput, stream: Stream[Record] | Group, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
         if not isinstance(stream, Migratable | Group):
@@ -214,6 +229,7 @@ class Controller:
         if self._lead:
             time += self._lead
         self._control.advance_to(time)
+        time = max(time, self._control.time)  # a stream that the run advances may be further
         if self._under_way is not None and self._operator.passed(self._under_way):
             now = self._progress
             self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))

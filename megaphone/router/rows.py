@@ -11,7 +11,7 @@ from dataflow.state.stores.row_store import KeyOf, Rows
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Table
-from megaphone.keys.hashing import bin_of
+from megaphone.keys.hashing import KnownBins, bin_of
 from megaphone.keys.keyspace import RowKeys, RowOverrides
 from megaphone.router.routing import Parts, Router, Shared
 
@@ -26,6 +26,7 @@ class RowRouter(Router[Rows]):
         self._key_of = key_of  # one per data input
         self._keys = keys
         self._table: Table | None = None
+        self._known = KnownBins(keys.shift)
         self._owners: list[int] = []  # of _table: a list is faster to look into, one by one
 
     def route(self, time: Time, port: int, batch: Batch) -> Parts:
@@ -38,7 +39,7 @@ class RowRouter(Router[Rows]):
             assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
             rest = place_apart(records, key_of, overrides.workers, parts)
         try:
-            place(rest, key_of, shift, owners, parts)
+            place(rest, key_of, shift, self._known, owners, parts)
         except Exception as error:
             name_last(error, batch, records)
             name_time(error, time)
@@ -55,10 +56,14 @@ class RowRouter(Router[Rows]):
         return [[] for _ in range(self._context.peers)]
 
 
-def place(batch: Iterable[Record], key_of: KeyOf, shift: int, owners: list[int], parts: list[Rows]) -> None:
+def place(
+    batch: Iterable[Record], key_of: KeyOf, shift: int, known: KnownBins, owners: list[int], parts: list[Rows]
+) -> None:
     """Puts records with the bins of their keys where those are."""
     for record in batch:
-        number = bin_of(key_of(record), shift)
+        key = key_of(record)
+        kind = type(key)
+        number = known[key] if kind is str or kind is int else bin_of(key, shift)
         parts[owners[number]].append((number, record))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from megaphone import ControlError, read_control
@@ -97,6 +99,14 @@ def updates_of(options: argparse.Namespace) -> list[tuple[int, Update]]:
         told = str(error).removeprefix(f"{options.config}: ")
         raise Misuse(f"--config {options.config}: {told}. Nothing was run") from None
     return sorted(updates, key=lambda update: update[0])
+
+
+def tell_unreached(options: argparse.Namespace, updates: Sequence[tuple[int, Update]], last: int, epoch: str) -> None:
+    """Says on standard error how many updates were for times after those of all events."""
+    count = sum(time > last for time, _ in updates)
+    if count:
+        told = f"{count:,} of {len(updates):,} updates of --config {options.config} were never reached: the last epoch "
+        print(f"{told}began at {last:,} ns of event time (an epoch has {epoch})", file=sys.stderr)
 
 
 def check_files(*paths: Path | None) -> None:

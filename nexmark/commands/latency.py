@@ -10,8 +10,17 @@ from pathlib import Path
 
 import dataflow
 from megaphone.harness import Outcome, Provenance, figures_of, write_document, write_report
-from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
+from nexmark.commands.asking import (
+    add_query,
+    add_workers,
+    check_files,
+    check_workers,
+    tell_unreached,
+    updates_of,
+    windows_of,
+)
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
+from nexmark.events.config import SECOND
 from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main
 from nexmark.runs.running import RunPlan
 
@@ -92,6 +101,8 @@ def run(options: argparse.Namespace) -> int:
     print(state_statement(seen))
     print(outcome.summary())
     print(memory_statement(outcome))
+    schedule = load.schedule(1)
+    tell_unreached(options, load.plan.updates, schedule.time(schedule.epochs - 1), f"{options.epoch_ms:g} ms")
     _write(options, load, outcome, provenance, seen)
     return OK
 
@@ -122,7 +133,7 @@ def load_of(options: argparse.Namespace) -> LoadPlan:
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
         options.ready << 20,
     )  # fmt: skip
-    check_events(load)
+    check_events(load, _warm_up(options))
     if early := [time for time, _ in plan.updates if time < load.first]:
         raise Misuse(f"--config {options.config}: time {early[0]} is before the clock starts, at {load.first:,}")
     return load
@@ -137,12 +148,13 @@ def check_epoch(options: argparse.Namespace) -> None:
         )
 
 
-def check_events(load: LoadPlan) -> None:
+def check_events(load: LoadPlan, warm_up: float = 0.0) -> None:
     """Refuses to measure nothing, and more events than there is time for."""
     try:
-        records = load.schedule(1).records
+        schedule = load.schedule(1)
     except ValueError as error:
         raise Misuse(str(error)) from None
+    records = schedule.records
     if not records:
         raise Misuse(f"--rate {load.rate:g} and --duration {load.duration:g} make no event at all; raise one of them")
     most = replace(load.config, base_time=load.ticks).most_events
@@ -150,6 +162,11 @@ def check_events(load: LoadPlan) -> None:
         raise Misuse(
             f"--preload, --rate and --duration make {load.preload + records:,} events, and there can be at most "
             f"{most:,} with these options; lower one of them"
+        )
+    if records == schedule.first_record(-(-round(warm_up * SECOND) // schedule.epoch_ns)):
+        raise Misuse(
+            f"--rate {load.rate:g} and --duration {load.duration:g} make no event after the warm-up of {warm_up:g} s, "
+            "so nothing would be measured; raise one of them, or lower --warm-up"
         )
 
 

@@ -12,7 +12,15 @@ import dataflow
 from megaphone.harness.provenance import Provenance, write_document
 from megaphone.harness.tables import number as readable
 from nexmark.answers.results import put_together
-from nexmark.commands.asking import add_query, add_workers, check_files, check_workers, updates_of, windows_of
+from nexmark.commands.asking import (
+    add_query,
+    add_workers,
+    check_files,
+    check_workers,
+    tell_unreached,
+    updates_of,
+    windows_of,
+)
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, asked_events, config_of, whole
 from nexmark.events import files
 from nexmark.queries.queries import NEEDS
@@ -82,8 +90,7 @@ def run(options: argparse.Namespace) -> int:
         put_together(options.output, options.query, options.workers)
     document = summary(plan, results)
     print(statement(document))
-    if unreached := sum(time > results[0].last for time, _ in plan.updates):
-        print(_unreached(options, plan, unreached, results[0].last), file=sys.stderr)
+    tell_unreached(options, plan.updates, results[0].last, f"{plan.epoch_events:,} events, see --batch")
     if options.output is not None:
         print(f"{options.output}: {document['rows']:,} rows, {options.output.stat().st_size:,} bytes")
     if options.json is not None:
@@ -121,14 +128,6 @@ def plan_of(options: argparse.Namespace) -> RunPlan:
         windows=windows,
         updates=updates,
         output=options.output,
-    )
-
-
-def _unreached(options: argparse.Namespace, plan: RunPlan, count: int, last: int) -> str:
-    """Of updates for times after those of all events."""
-    return (
-        f"{count:,} of {len(plan.updates):,} updates of --config {options.config} were never reached: the last epoch "
-        f"began at {last:,} ns of event time (an epoch has {plan.epoch_events:,} events, see --batch)"
     )
 
 

@@ -104,7 +104,8 @@ class Loop:
         if not scaling and gain < self.gain:
             return self._stay(f"{what}, but a migration would gain {gain:.1%} only", loads, across)
         self._acted, self._wrong = self._interval, 0
-        reason = f"{what}: {by} moves {proposal.note}, {proposal.moved:,.0f} bytes, to gain {gain:.1%}"
+        about = "about " if proposal.pins else ""
+        reason = f"{what}: {by} moves {proposal.note}, {about}{proposal.moved:,.0f} bytes, to gain {gain:.1%}"
         return Decision(self._interval, reason, spread(loads, across), proposal)
 
     def _stay(self, reason: str, loads: Floats, across: int) -> Decision:

@@ -70,7 +70,7 @@ class Proposal:
     to: Ints  # by bin, its worker
     pins: dict[Key, int | None]  # by key whose place changes, its worker, or None: in its bin
     loads: Floats  # by worker, afterwards
-    moved: float  # bytes of bins that change their worker
+    moved: float  # bytes that change their worker; what single keys have of them is estimated
     note: str = ""
     by: str = ""  # who made it and why, if that was not the planner that was asked first
 

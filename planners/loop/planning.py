@@ -131,11 +131,16 @@ def _with_keys(seen: Observation, first: Ints) -> _Given:
     np.subtract.at(rest, seen.key_bins[inside], seen.key_cost[inside])  # estimates may be above what there was
     rest = np.maximum(rest, 0.0)
     bins = seen.key_bins[first]
-    share = seen.key_cost[first] / np.maximum(seen.cost[bins], seen.key_cost[first] + 1e-9)
-    state = np.append(seen.bytes, seen.bytes[bins] * share)
+    state = np.append(seen.bytes, _key_bytes(seen)[first])
     home = np.append(seen.places, seen.places[bins])  # of a key: where its bin is
     current = np.append(seen.places, seen.key_places[first])
     return _Given(np.append(rest, seen.key_cost[first]), state, home, current)
+
+
+def _key_bytes(seen: Observation) -> Floats:
+    """By heavy key, about how much state it has: nobody reports that, so it has its share of the load of its bin."""
+    share = seen.key_cost / np.maximum(seen.cost[seen.key_bins], seen.key_cost + 1e-9)
+    return np.asarray(seen.bytes[seen.key_bins] * share, float)
 
 
 def _name(planner: Callable[..., object], what: str) -> str:
@@ -174,9 +179,21 @@ def _proposal(seen: Observation, to: Ints, pins: dict[Key, int | None], more: st
             loads[to[bin]] -= min(cost, loads[to[bin]])
         elif before is not None and after is None:
             loads[to[bin]] += cost
-    changed = to != seen.places
-    note = f"{int(changed.sum())} bins and {len(pins)} keys{more}"
-    return Proposal(to, pins, loads, float(seen.bytes[changed].sum()), note, by)
+    note = f"{int((to != seen.places).sum())} bins and {len(pins)} keys{more}"
+    return Proposal(to, pins, loads, _moved(seen, to, pins), note, by)
+
+
+def _moved(seen: Observation, to: Ints, pins: Mapping[Key, int | None]) -> float:
+    """Bytes that change their worker: of bins, and about those of heavy keys that move without their bin. A key that
+    stays where it is while its bin leaves is taken off what the bin has."""
+    total = float(seen.bytes[to != seen.places].sum())
+    for key, bin, size in zip(seen.keys.tolist(), seen.key_bins.tolist(), _key_bytes(seen).tolist(), strict=True):
+        pin = seen.pinned.get(key)
+        after = pins.get(key, pin)
+        before, goes_to = (int(seen.places[bin]) if pin is None else pin), (int(to[bin]) if after is None else after)
+        with_its_bin = pin is None and to[bin] != seen.places[bin]
+        total += size * (int(before != goes_to) - int(with_its_bin))
+    return total
 
 
 def by_intervals(

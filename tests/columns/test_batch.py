@@ -153,6 +153,7 @@ def test_concat_of_like_columns_finds_the_type_for_both() -> None:
         ({"a": np.zeros((2, 2))}, ValueError, "column 'a' has 2 dimensions; a column has one"),
         ({"a": np.int64(1)}, ValueError, "column 'a' has 0 dimensions; a column has one"),
         ({"a": [[1, 2], [3, 4]]}, ValueError, "column 'a' has 2 dimensions; a column has one"),
+        ({"a": [[0.5, 2.0**60]]}, ValueError, "column 'a' has 2 dimensions; a column has one"),
         ({"a": [[1], [1, 2]]}, ValueError, "column 'a' cannot be made from such a list"),
         ({"a": np.zeros(1, "i4,i4")}, TypeError, "column 'a' holds [('f0', '<i4'), ('f1', '<i4')]; a column holds"),
         ({"a": np.array([object()])}, TypeError, "column 'a' holds objects of Python (object); a column holds"),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 
 import dataflow
 from dataflow import sinks, sources
@@ -19,7 +19,8 @@ from dataflow.errors import ConstructionError
 from dataflow.operators import committed
 from dataflow.sinks import databases, folders
 from dataflow.state import native
-from tests.connectors.lives import Crashed, Lives, Paced
+from tests.connectors.cases import WORDS, count, crash_until_done, right_rows
+from tests.connectors.lives import Lives
 from tests.connectors.places import JsonLines, KeyedPostgres, KeyedSqlite, Parquet, Shown
 from tests.engine.harness import Run, bag, failsafe, notes
 
@@ -118,6 +119,74 @@ def test_commits_without_snapshots_are_as_far_apart_as_the_sink_says() -> None:
     assert sum(entry[0] == "commit" for entry in sink.said) == 3
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_time_that_weighs_more_than_may_be_on_its_way(workers: int) -> None:
+    """The source waits for room in the middle of a time that the sink cannot write before it is complete."""
+    sink = Noted()
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            items = [(time, [time] * 100) for time in range(3) for _ in range(20)]
+            scope.source(items, timed=True).sink(sink)
+
+    with failsafe(20):
+        dataflow.execute(main, workers=workers, in_process=True, limit=10_000)
+    assert sum(len(rest) for kind, _, *rest in sink.said if kind == "commit") == workers * 6000
+
+
+def test_what_waits_for_another_source_does_not_stop_that_source(tmp_path: Path) -> None:
+    """A cut may come at the time of the slower source, so the sink of the faster one must wait for it."""
+    shown = JsonLines(tmp_path)
+
+    class Slower(sources.Partitions[int]):
+        timed = True
+
+        async def partitions(self) -> list[str]:
+            return ["all"]
+
+        def read(self, partition: str, position: Any) -> Iterator[Any]:
+            for time in range(position or 0, 40):
+                yield time + 1, time // 4, [time]
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            rows = sources.generator(lambda start: [(f"w{n:03}", n) for n in range(start, 1000)], batch=100)
+            scope.source(rows, name="fast").sink(shown.sink(), name="out")
+            scope.source(Slower(), name="slow", ahead=1).probe()
+
+    with failsafe(20):
+        dataflow.execute(main, in_process=True, limit=8_000, recovery=tmp_path / "state")
+    assert shown.rows() == [(f"w{n:03}", n) for n in range(1000)]
+
+
+def test_what_waits_to_be_written_slows_sources_down() -> None:
+    most = 0
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for n in range(300):
+            taken.append(n)
+            yield n
+
+    class Slow(Noted):
+        def open(self, place: sinks.Place) -> sinks.Writer:
+            return SlowWriter(self, place.worker)
+
+    class SlowWriter(NotedWriter):
+        async def write(self, time: int, batch: Any) -> None:
+            nonlocal most
+            await trio.lowlevel.checkpoint()
+            most = max(most, len(taken) - sum(len(rest[1]) for kind, _, *rest in self.sink.said if kind == "write"))
+            await super().write(time, batch)
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.source(numbers, batch=1, ahead=1000).sink(Slow())
+
+    dataflow.execute(main, in_process=True, limit=64 * 20)
+    assert len(taken) == 300 and most < 60
+
+
 def test_it_must_be_at_the_root_and_errors_name_it(tmp_path: Path) -> None:
     async def nested(worker: dataflow.Worker) -> None:
         with worker.dataflow() as scope, scope.nested() as inner:
@@ -157,45 +226,6 @@ def test_rows_of_one_time_arrive_in_the_order_in_which_they_were_given(tmp_path:
 
 
 # With snapshots, and crashes at any turn
-
-WORDS = [f"w{n % 7} w{n % 3}" for n in range(120)]
-
-
-def count(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, int]]]:
-    total = (total or 0) + one
-    return total, [(word, total)]
-
-
-def crash_until_done(shown: Shown, seed: int, lives: int = 6) -> list[int]:
-    """Running counts of words, with crashes; where each life began."""
-    chance = random.Random(seed)
-    folder = shown.folder / "texts"
-    folder.mkdir()
-    for number in range(3):
-        (folder / f"{number}.txt").write_text("\n".join(WORDS[number::3]), encoding="utf-8")
-
-    async def main(worker: dataflow.Worker) -> None:
-        with worker.dataflow() as scope:
-            lines = scope.source(Paced(sources.lines(folder, batch=5), seed))
-            words = lines.flat_map(lambda line: [(word, 1) for word in line.split()])
-            native.state_machine(words, fold=count, name="totals").sink(shown.sink(), name="out")
-
-    all_lives = Lives(every=chance.choice([1e-9, 0.1, 0.5]))
-    for life in range(lives + 1):
-        turns = chance.randrange(30, 450) if life < lives else None
-        try:
-            all_lives.live(main, chance.choice([1, 2, 3]), seed * 10 + life, turns)
-            return all_lives.began
-        except Crashed:
-            continue
-    raise AssertionError("it never came to its end")
-
-
-def right_rows(shown: Shown) -> list[Any]:
-    totals = Counter(word for line in WORDS for word in line.split())
-    if shown.keyed:
-        return sorted(totals.items())
-    return sorted((word, n) for word, total in totals.items() for n in range(1, total + 1))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -323,7 +353,7 @@ def _forget_what_was_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
         """Does nothing."""
 
     async def recover(self: databases.TableWriter, tokens: Sequence[object]) -> None:
-        self.sweep(f"{self.place.incarnation}-", [])
+        self.sweep(self.place.incarnation, [])
 
     commit = databases.TableWriter.commit
 

@@ -264,6 +264,22 @@ def crash_until_done(folder: Path, seed: int, timed: bool) -> Numbers:
     raise AssertionError("it never came to its end")
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sources_do_not_wait_for_snapshots(workers: int, tmp_path: Path) -> None:
+    """The clock of a simulation goes on only when nobody can do anything: here, until everything has been read."""
+    read_at: list[float] = []
+
+    async def main(worker: dataflow.Worker) -> None:
+        from dataflow import sinks
+
+        with worker.dataflow() as scope:
+            stream = scope.source(Numbers("abcdefg"), ahead=1)
+            stream.inspect(lambda *_: read_at.append(trio.current_time())).sink(sinks.json_lines(tmp_path))
+
+    Lives(every=1000.0).live(main, workers, 0)
+    assert len(read_at) == 35 and max(read_at) < 1
+
+
 def _one_too_few(self: Positions, cut: Any) -> dict[str, Any]:
     return {name: position - 1 for name, position in right(self, cut).items()}
 

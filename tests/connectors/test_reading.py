@@ -224,6 +224,17 @@ def test_a_file_that_shrank_or_whose_last_line_grew_is_told(tmp_path: Path) -> N
     path.write_bytes(b"one\n")
     with pytest.raises(sources.SourceError, match="some has 4 bytes, and 6 have been read"):
         read(sources.lines(path), "some", position)
+    path.unlink()
+    with pytest.raises(sources.SourceError, match="some is gone, and was read up to byte 6"):
+        read(sources.lines(path), "some", position)
+
+
+def test_marks_at_the_beginning_and_ends_within_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes('\ufeffx,y\r\n1,"two\r\nlines"\r\n\ufeff,3\r\n'.encode())
+    expected = [{"x": "1", "y": "two\r\nlines"}, {"x": "\ufeff", "y": "3"}]
+    assert stopped_anywhere(sources.csv(path, 1), "some", sources.csv(path)) == expected
+    assert records(read(sources.lines(path, 1), "some"))[:2] == ["x,y", '1,"two']
 
 
 def test_positions_of_another_kind_are_refused(tmp_path: Path) -> None:

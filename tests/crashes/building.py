@@ -10,6 +10,7 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.lowlevel import Keeps
 from dataflow.state import native
+from megaphone.plans.query import Query
 from tests.crashes.description import COLUMNS, ROWS, Node, Record
 from tests.fuzz import build_columns, build_rows, build_state, folds
 from tests.fuzz.build_columns import columns_of
@@ -38,7 +39,7 @@ def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: i
         return [out.columns.map(_together) if node.kind == "pairs" else out]
     if configuration is not None:
         made.append(_migratable(node, streams, configuration, {"bins": bins, "name": name}))
-        return made[-1:]
+        return [made[-1].map(_combined)] if node.kind == "window_join" else made[-1:]
     return [rooms.UNARY[node.kind](streams[0], node.numbers)]
 
 
@@ -67,6 +68,11 @@ def _sums(stream: Any) -> Any:
 def _tick(key: int, value: int, count: int | None) -> tuple[int, list[Record]]:
     count = (count or 0) + 1
     return count, [(key, count)]
+
+
+def _combined(three: tuple[Record, Record, Record]) -> Record:
+    (key, a), (_, b), (_, c) = three
+    return key, paired(paired(a, b), c)
 
 
 def _delay(stream: Any, numbers: Numbers, name: str) -> Any:
@@ -119,6 +125,10 @@ def _migratable(node: Node, streams: list[Any], configuration: Any, options: dic
     if node.kind == "tally":
         return megaphone.state_machine(configuration, *streams, fold=_tick, **options)
     by_key = bool(node.numbers[0])
+    if node.kind == "window_join":
+        named = dict(zip("abc", streams, strict=True))
+        query = Query(("a", "b", "c"), node.numbers[0], on=0)
+        return megaphone.window_join(configuration, named, query, plan="(a b) c", **options)
     if node.kind == "totals":
         return megaphone.unary(configuration, *streams, key=_key, fold=build_state._totals, by_key=by_key, **options)
     if node.kind == "versus":

@@ -36,8 +36,10 @@ class Disk:
         self.torn: list[str] = []  # what was under way when it crashed
         self.noticed: Callable[[str], None] = lambda event: None  # told what happens; may raise, as a crash does
         self.acknowledged: list[int] = []  # the times of snapshots that are known to be durable
-        self.latest = 0  # the greatest time of a snapshot that is durable, whether anybody knows or not
-        self.tokens: dict[int, set[str]] = {}  # by number of a manifest that was durable once, the tokens that it names
+        # By dataflow: the greatest time of a snapshot that is durable, whether anybody knows or not; and by number of
+        # a manifest that was durable once, the tokens that it names.
+        self.latest: dict[str, int] = {}
+        self.tokens: dict[str, dict[int, set[str]]] = {}
         self._chance = chance
         self._under_way: list[tuple[str, bytes]] = []
 
@@ -96,13 +98,13 @@ class Disk:
 
     def crash(self) -> None:
         """Everybody who used it is gone: what was being written is there, or not, or a part of it is, unless there was
-        something of that name before."""
+        something of that name before, or nothing at all: with a torn claim alone, people must say how to go on."""
         self.torn += self.under_way
         for name, blob in self._under_way:
             how = self._chance.randrange(3)
             if how == 0 and not self.syncs:
                 self.blobs.pop(name, None)
-            elif how == 1 and (name not in self.blobs or not self.syncs):
+            elif how == 1 and not name.endswith("manifest-0000000001") and (name not in self.blobs or not self.syncs):
                 self.blobs[name] = blob[: self._chance.randrange(len(blob) + 1)]
             elif how == 2 and name not in self.blobs:
                 self._store(name, blob)
@@ -116,8 +118,9 @@ class Disk:
     def _store(self, name: str, blob: bytes) -> None:
         self.blobs[name] = blob
         if "manifest" in name:
-            self.latest = max(self.latest, _snapshot_time(blob) or 0)
-            self.tokens[int(name.rpartition("-")[2])] = _tokens(blob)
+            flow, _, number = name.partition("/manifest-")
+            self.latest[flow] = max(self.latest.get(flow, 0), _snapshot_time(blob) or 0)
+            self.tokens.setdefault(flow, {})[int(number)] = _tokens(blob)
 
 
 def _snapshot_time(manifest: bytes) -> int | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 import dataflow
-from dataflow.recovery.manifest import SnapshotDamaged
 from dataflow.recovery.storage import StorageError
 from dataflow.testing import Crashed, Starving, simulate
 from tests.crashes.description import Program
@@ -35,6 +34,7 @@ class Life:
     event: tuple[str, int] | None = None
     every: float = 1e-6
     starving: bool = False
+    debug: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,18 @@ def random_plan(seed: int) -> Plan:
 
 def _life(chance: Random, seed: int, workers: tuple[int, ...]) -> Life:
     every, starving = chance.choice((1e-6, 1e-6, 1e-6, 0.1, 1.0)), chance.random() < 0.2
-    return Life(chance.choice(workers), seed, every=every, starving=starving)
+    return Life(chance.choice(workers), seed, every=every, starving=starving, debug=chance.random() < 0.1)
 
 
 class Case:
     """A program, its storage and its outside, through all its lives."""
 
-    def __init__(self, program: Program, plan: Plan, seed: int) -> None:
-        self.program, self.plan = program, plan
+    def __init__(self, programs: Sequence[Program], plan: Plan, seed: int) -> None:
+        self.plan = plan
         chance = Random(f"outside {seed}")
         self.disk = Disk(chance, plan.failing)
-        self.outside = Outside(program, self.disk, chance, plan.failing)
-        self._spoilt = False  # whether the storage has nothing that can be read, and nothing that was acknowledged
+        names = zip(("flow", "other"), programs, strict=False)
+        self.outsides = [Outside(program, self.disk, chance, plan.failing, name) for name, program in names]
         self.happened: Counter[str] = Counter()  # for those who ask whether cases get everywhere
 
     def run(self) -> None:
@@ -87,39 +87,31 @@ class Case:
                 break
         else:
             self._live_quietly(self.plan.lives[-1])
-        self.outside.check_all()
-        workers = {life.workers for life in self.plan.lives}
-        steered = self.program.untimed or "by hand" in self.program.kinds  # or main may never have come to say it
-        if len(workers) == 1 and steered and not self.outside.unheard:
-            self.outside.check_placement(*workers)
+        self._check_all()
         if self.plan.again:
             self._live_quietly(self.plan.lives[0])
-            self.outside.check_all()
+            self._check_all()
 
     def _live_quietly(self, life: Life) -> None:
         """A life without crashes and failures, so that there is an end."""
-        self.disk.failing = self.outside.failing = 0.0
+        self.disk.failing = 0.0
+        for outside in self.outsides:
+            outside.failing = 0.0
         ended = self._live(Life(life.workers, life.seed + 50, every=life.every))
         assert ended, "a life without failures does not end"
 
     def _live(self, life: Life) -> bool:
         """One life; whether it came to its end."""
-        fresh, self._spoilt = self._spoilt, False
-        recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep, fresh=fresh)
+        recovery = dataflow.Recovery(self.disk, every=life.every, keep=self.plan.keep)
         refused = self.disk.refused_reads + self.disk.claims_failed
         self.disk.noticed = self._watch(life.event)
         try:
             simulate(
-                main, self.program, self.outside, workers=life.workers, seed=life.seed, turns=TURNS,
+                main, self.outsides, workers=life.workers, seed=life.seed, turns=TURNS, debug=life.debug,
                 scheduler=Starving() if life.starving else None, recovery=recovery, crash_after=life.crash_after,
             )  # fmt: skip
         except Crashed:
             self.happened["crashed"] += 1
-        except SnapshotDamaged:  # the first thing that was ever written: nothing is lost
-            if self.disk.acknowledged:
-                raise
-            self._spoilt = True
-            self.happened["torn before the first snapshot"] += 1
         except StorageError:
             if self.disk.refused_reads + self.disk.claims_failed == refused:
                 raise
@@ -145,8 +137,17 @@ class Case:
         return noticed
 
     def _check(self) -> None:
-        for number in range(len(self.program.outputs)):
-            self.outside.check(number)
+        for outside in self.outsides:
+            for number in range(len(outside.sinks)):
+                outside.check(number)
+
+    def _check_all(self) -> None:
+        workers = {life.workers for life in self.plan.lives}
+        for outside in self.outsides:
+            outside.check_all()
+            steered = outside.program.untimed or "by hand" in outside.program.kinds  # or main may never have said it
+            if len(workers) == 1 and steered and not outside.unheard:
+                outside.check_placement(*workers)
 
     def _note(self) -> None:
         for what in self.disk.torn:
@@ -157,9 +158,15 @@ class Case:
 
 def run_case(seed: int) -> None:
     """One random program through random crashes."""
-    program, plan = random_program(seed), random_plan(seed)
+    programs, plan = random_programs(seed), random_plan(seed)
     try:
-        Case(program, plan, seed).run()
+        Case(programs, plan, seed).run()
     except Exception as error:
-        error.add_note(f"seed {seed}; replay: python -m tests.soak --kind crashes --seed {seed}\n{plan}\n{program}")
+        told = "\n".join(map(str, programs))
+        error.add_note(f"seed {seed}; replay: python -m tests.soak --kind crashes --seed {seed}\n{plan}\n{told}")
         raise
+
+
+def random_programs(seed: int) -> list[Program]:
+    """One program; sometimes two, side by side, each with snapshots of its own."""
+    return [random_program(seed), *([random_program(seed + 1)] if seed % 12 == 0 else [])]

@@ -37,9 +37,11 @@ ON_COLUMNS: dict[str, tuple[int, tuple[int, ...]]] = {
 }  # fmt: skip
 KEEPING_ROWS = ("delay", "delay", "feedback", "native_totals", "native_running", "native_running")
 KEEPING_COLUMNS = ("native_machine", "windows", "pairs", "batches")
-MIGRATING_ROWS = ("totals", "totals", "versus", "row_running")
+MIGRATING_ROWS = ("totals", "totals", "totals", "versus", "versus", "row_running", "row_running", "window_join")
 MIGRATING_COLUMNS = ("machine", "ordered", "two_folds", "batches", "pairs")
 TWO = frozenset({"versus", "two_folds", "pairs"})
+PLANS = ("(a b) c", "a (b c)", "(a c) b")
+METHODS = ("moving-state", "parallel-track", "hybmig")
 
 
 def random_program(seed: int) -> Program:
@@ -61,7 +63,7 @@ class _Maker:
 
     def __init__(self, chance: Random, form: str) -> None:
         self.chance, self.form = chance, form
-        self.epochs = chance.randint(2, 6)
+        self.epochs = chance.randint(2, 6) if chance.random() < 0.95 else chance.randint(12, 30)  # or many snapshots
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.controls: list[Control] = []
@@ -78,6 +80,8 @@ class _Maker:
         sends = []
         for slot in range(slots):
             for epoch in range(self.epochs):
+                if self.epochs > 6 and chance.random() < 0.7:
+                    continue
                 for _ in range(chance.choice((0, 0, 1, 1, 2) if kind == "input" else (0, 1))):
                     later = 0 if kind != "input" else chance.choice((0, 0, 0, 1, 4))
                     records = tuple(self._record(keys) for _ in range(chance.randint(1, 3)))
@@ -133,6 +137,10 @@ class _Maker:
 
     def _grow_migrating(self) -> None:
         kind = self.chance.choice(MIGRATING_ROWS if self.form == ROWS else MIGRATING_COLUMNS)
+        if kind == "window_join":
+            streams = [self._stream() for _ in range(3)]
+            self._apply(kind, streams, (self.chance.randint(1, 4),), self._new_control([], PLANS))
+            return
         by_key = self.chance.randrange(2)
         number = 0 if kind == "pairs" else by_key
         pinnable = kind not in ("totals", "versus") or bool(by_key)
@@ -143,15 +151,24 @@ class _Maker:
         """A control stream: a new one, or one that others heed already."""
         chance = self.chance
         shared = [i for i, control in enumerate(self.controls) if pinnable or not _pins(control)]
+        shared = [i for i in shared if all(update.what[0] != "replan" for update in self.controls[i].updates)]
         if shared and chance.random() < 0.3:
             return chance.choice(shared)
         keys = sorted({k for i, port in streams for rs in self.bags[i][port].values() for k, _ in rs})
+        return self._new_control(keys if pinnable else [])
+
+    def _new_control(self, keys: list[int], plans: tuple[str, ...] = ()) -> int:
+        """A control stream with updates: keys that may be pinned, plans that there may be."""
+        chance = self.chance
         bins = 1 << chance.randint(1 if self.form == COLUMNS else 0, 3)
         updates = []
         for epoch in range(self.epochs):
             for _ in range(chance.choice((0, 0, 1, 2))):
                 at = epoch + chance.choice((0, 0, 1, 3))
-                updates.append(Update(epoch, at, _said(chance, bins, keys if pinnable else [])))
+                updates.append(Update(epoch, at, _said(chance, bins, keys)))
+        if plans:  # one, to another plan than the first: a second may be refused by those who have not heard of it
+            epoch, at = chance.randrange(self.epochs), chance.choice((0, 1, 2))
+            updates.append(Update(epoch, epoch + at, ("replan", chance.choice(plans[1:]), chance.choice(METHODS))))
         self.controls.append(Control(bins, tuple(updates), own=chance.random() < 0.6))
         return len(self.controls) - 1
 
@@ -192,7 +209,8 @@ class _Maker:
         for ref in [(i, port) for i, bags in enumerate(self.bags) for port in range(len(bags))]:
             if ref not in used or self.chance.random() < 0.1:
                 outputs.append(self._output(ref))
-        lazy = frozenset(epoch for epoch in range(self.epochs) if self.chance.random() < 0.3)
+        share = 0.3 if self.epochs <= 6 else 0.9
+        lazy = frozenset(epoch for epoch in range(self.epochs) if self.chance.random() < share)
         ahead, saves = self.chance.choice((0, 1, 1, 3, 100)), self.chance.random() < 0.5
         return Program(
             self.epochs, tuple(self.feeds), tuple(self.controls), tuple(self.nodes), tuple(outputs), ahead, lazy, saves

@@ -5,11 +5,13 @@ Operators that random programs of `tests.fuzz` have as well mean the same here.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from tests.crashes.description import Bag, Control, Node, Output, Program
 from tests.fuzz import direct, direct_state
 from tests.fuzz.direct import gathered
+from tests.fuzz.functions import paired
 
 Rows = Counter[tuple[int, int, int]]  # (time, key, value)
 
@@ -34,6 +36,8 @@ def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[
     if kind in ("tally", "native_tally"):
         counts = Counter(k for records in bags[0].values() for k, _ in records)
         return [{0: [(k, n) for k, count in counts.items() for n in range(1, count + 1)]}]
+    if kind == "window_join":
+        return [_window_join(bags, node.numbers[0])]
     if kind == "input" and program.untimed:
         return [{0: [r for s in program.feeds[node.numbers[0]].sends for r in s.records]}]
     if kind == "input":
@@ -43,6 +47,16 @@ def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[
         return [gathered((t, r) for t, rs in bags[0].items() for r in rs if r[1] % parts == p) for p in range(parts)]
     meanings = direct_state.MEANINGS if kind in direct_state.MEANINGS else direct.MEANINGS
     return [meanings[kind](bags, node.numbers)]
+
+
+def _window_join(bags: list[Bag], window: int) -> Bag:
+    """Every combination of records of one key whose times are at most so far apart, at the last of their times."""
+    timed = [[(time, k, v) for time, records in bag.items() for k, v in records] for bag in bags]
+    return gathered(
+        (max(t for t, _, _ in three), (three[0][1], paired(paired(three[0][2], three[1][2]), three[2][2])))
+        for three in itertools.product(*timed)
+        if len({k for _, k, _ in three}) == 1 and max(t for t, _, _ in three) - min(t for t, _, _ in three) <= window
+    )
 
 
 def expected(program: Program, output: Output, nodes: list[list[Bag]]) -> Rows:

@@ -16,6 +16,7 @@ from dataflow.build.cuts import FrozenShards, Gate
 from dataflow.operators.committed import _Committing
 from dataflow.operators.positions import Positions
 from dataflow.recovery import vault
+from dataflow.recovery.gates import Gates
 from dataflow.recovery.keeper import Keeper
 from dataflow.recovery.restoring import Restoring
 from dataflow.state.kept import KeptState
@@ -24,6 +25,7 @@ from dataflow.state.tables import heaps
 from dataflow.state.tables.pending import Pending
 from megaphone.router.kept_placement import KeptPlacement
 from tests.crashes.disk import Disk, dawdle
+from tests.crashes.driving import random_plan
 from tests.crashes.generating import random_program
 
 Patch = pytest.MonkeyPatch
@@ -31,24 +33,28 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True)
 class Fault:
-    """A broken variant, and which programs could show it: those with one of the kinds (any, if there are none)."""
+    """A broken variant, and which cases could show it: programs with one of the kinds (any, if there are none), where
+    snapshots are abandoned if that matters."""
 
     patch: Callable[[Patch], None]
     kinds: frozenset[str]
+    abandoned: bool
 
     def concerns(self, seed: int) -> bool:
-        """Whether the program of a seed could show it."""
+        """Whether the case of a seed could show it."""
+        if self.abandoned and random_plan(seed).failing < 0.1:
+            return False
         return not self.kinds or bool(self.kinds & random_program(seed).kinds)
 
 
 MUTANTS: dict[str, Fault] = {}
 
 
-def concerns(*kinds: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def concerns(*kinds: str, abandoned: bool = False) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Registers a fault that only shows in programs with one of these kinds."""
 
     def register(fault: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[fault.__name__] = Fault(fault, frozenset(kinds))
+        MUTANTS[fault.__name__] = Fault(fault, frozenset(kinds), abandoned)
         return fault
 
     return register
@@ -193,7 +199,7 @@ def not_copied_before_it_changes(patch: Patch) -> None:
     patch.setattr(FrozenShards, "touch", lambda self, shards=None: None)
 
 
-@concerns("migratable", "native_running", "native_totals")
+@concerns("migratable", "native_running", "native_totals", abandoned=True)
 def marks_lost(patch: Patch) -> None:
     """What was to be written with a snapshot that was abandoned does not count as changed."""
 
@@ -254,3 +260,17 @@ def tokens_not_committed_at_recovery(patch: Patch) -> None:
 
     patch.setattr(Restoring, "_commit", nothing)
     patch.setattr(_Committing, "restore", lambda self, shares: None)
+
+
+@concerns()
+def next_cut_too_soon(patch: Patch) -> None:
+    """Output for the next cut is prepared before it is known what became of the one before."""
+
+    def move(self: Any, gate: Gate) -> None:
+        cut = next((cut for cut in self._cuts if cut > self._given[gate]), None)
+        if cut is None or cut > self._frontier:
+            gate.move(self._frontier, None)
+        else:
+            gate.move(cut, cut)
+
+    patch.setattr(Gates, "_move", move)

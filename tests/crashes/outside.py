@@ -41,8 +41,9 @@ class Shown:
 class Outside:
     """All sinks of a program, on all workers, over all runs."""
 
-    def __init__(self, program: Program, disk: Disk, chance: Random, failing: float = 0.0) -> None:
+    def __init__(self, program: Program, disk: Disk, chance: Random, failing: float = 0.0, flow: str = "flow") -> None:
         self.program = program
+        self.flow = flow  # the name of the dataflow
         self.disk = disk
         self.sinks = [Shown() for _ in program.outputs]
         self.failing = failing
@@ -58,7 +59,7 @@ class Outside:
     async def prepare(self, sink: int, time: int, rows: list[Row]) -> str:
         """Makes rows durable, those before a time; the token by which they can be shown."""
         self._made += 1
-        token = f"<sink {sink}, token {self._made}, before {time}>"
+        token = f"<{self.flow}: sink {sink}, token {self._made}, before {time}>"
         await dawdle(self._chance)
         self.disk.noticed("preparing")
         if self._chance.random() < self.failing:
@@ -82,7 +83,8 @@ class Outside:
             return
         if token not in shown.staged:
             raise WrongRows(f"{token} is committed, and was never prepared")
-        number = min((number for number, tokens in self.disk.tokens.items() if token in tokens), default=None)
+        manifests = self.disk.tokens[self.flow].items()
+        number = min((number for number, tokens in manifests if token in tokens), default=None)
         if number is None:
             raise WrongRows(f"{token} is committed, and no manifest names it")
         self._require_whole(sink, number)
@@ -94,7 +96,8 @@ class Outside:
         """What is shown of a snapshot is shown whole before something of the next one is."""
         committed, self._shown = self.sinks[sink].committed, {*self._shown, (sink, number)}
         for earlier in {other for which, other in self._shown if which == sink and other < number}:
-            left = {t for t in self.disk.tokens[earlier] if t.startswith(f"<sink {sink},") and t not in committed}
+            named = self.disk.tokens[self.flow][earlier]
+            left = {t for t in named if t.startswith(f"<{self.flow}: sink {sink},") and t not in committed}
             if left:
                 raise WrongRows(self._says(sink, f"{left} of snapshot {earlier} is not shown, and {number} is"))
 
@@ -110,7 +113,7 @@ class Outside:
             if keyed and not meaning.is_prefix(rows):
                 raise WrongRows(self._says(number, f"this is no prefix: {sorted(rows.elements())}"))
         else:
-            extra = rows - before(expected, self.disk.latest)
+            extra = rows - before(expected, self.disk.latest.get(self.flow, 0))
         if extra:
             raise WrongRows(self._says(number, f"too early or too often: {sorted(extra.elements())[:6]}"))
         if keyed and shown.by_key != meaning.last(rows):

@@ -14,27 +14,30 @@ from tests.crashes.description import Control, Feed, Program, Update
 from tests.crashes.outside import Outside, WrongRows
 
 
-async def main(worker: dataflow.Worker, program: Program, outside: Outside) -> None:
-    """Runs a program on a worker."""
-    running = Running(worker, program, outside)
-    await running.feed()
-    for probe in running.probes:
-        await probe.wait_done()
-    outside.placed[worker.index] = [(each.handle.configuration.tolist(), each.handle.pinned) for each in running.made]
+async def main(worker: dataflow.Worker, outsides: list[Outside]) -> None:
+    """Runs the programs of some outsides on a worker, each in a dataflow of its own."""
+    runnings = [Running(worker, outside, alone=len(outsides) == 1) for outside in outsides]
+    async with trio.open_nursery() as nursery:
+        for running in runnings:
+            nursery.start_soon(running.run)
 
 
 class Running:
     """A program on a worker."""
 
-    def __init__(self, worker: dataflow.Worker, program: Program, outside: Outside) -> None:
-        self.worker, self.program, self.outside = worker, program, outside
+    def __init__(self, worker: dataflow.Worker, outside: Outside, alone: bool) -> None:
+        self.worker, self.outside = worker, outside
+        self.program: Program = outside.program
+        self._saves = self.program.saves and alone  # what main saves is of its first dataflow
+        program = self.program
         self.inputs: list[tuple[Feed, Any]] = []
         self.controls: list[tuple[Control, Any, Any]] = []  # how to say something there, if main feeds it, its handle
         self.probes: list[dataflow.Probe] = []
         self.made: list[Any] = []  # operators that migrate
         self._streams: list[list[Any]] = []
         self._configurations: list[Any] = []
-        with worker.dataflow("flow") as scope:
+        with worker.dataflow(outside.flow) as scope:
+            self._start: int = scope.resume_at
             for number, control in enumerate(program.controls):
                 self._configurations.append(self._add_control(scope, control, number))
             for number, node in enumerate(program.nodes):
@@ -69,9 +72,17 @@ class Running:
 
     # Feeding it
 
+    async def run(self) -> None:
+        """Feeds it, and waits for its end."""
+        await self.feed()
+        for probe in self.probes:
+            await probe.wait_done()
+        placed = [(each.handle.configuration.tolist(), each.handle.pinned) for each in self.made]
+        self.outside.placed[self.worker.index] = placed
+
     async def feed(self) -> None:
         """Sends what this worker has to say from where it goes on, epoch by epoch; then ends."""
-        start = self.worker.resume_at
+        start = self._start
         self._check_saved(start)
         if self.program.untimed and start == 0 and self.worker.index == 0:
             for control, steering, _ in self.controls:
@@ -87,7 +98,7 @@ class Running:
             handle.close()
 
     def _say(self, epoch: int) -> None:
-        if self.program.saves:
+        if self._saves:
             self.worker.save({"epoch": epoch, "slots": self._slots()})
         for feed, handle in self.inputs:
             for slot in range(self.worker.index, feed.slots, self.worker.peers):
@@ -106,7 +117,7 @@ class Running:
 
     def _check_saved(self, start: int) -> None:
         """What was saved last before the snapshot comes back: by old worker, its last epoch."""
-        if not (self.program.saves and start and self.inputs):
+        if not (self._saves and start and self.inputs):
             return
         for saved in self.worker.saved_by_all.values():
             if not (isinstance(saved, dict) and saved["epoch"] <= start):
@@ -118,6 +129,8 @@ def said(update: Update, peers: int) -> Any:
     what, *rest = update.what
     if what in ("move", "pin"):
         return (megaphone.Move if what == "move" else megaphone.Pin)(rest[0], _int(rest[1]) % peers)
+    if what == "replan":
+        return megaphone.Replan(str(rest[0]), method=str(rest[1]))
     if what == "moves":
         return megaphone.Moves(np.array(rest[0]), np.array(rest[1]) % peers)
     if what == "assign":

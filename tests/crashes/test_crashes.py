@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.crashes import generating
-from tests.crashes.driving import Case, random_plan, run_case
+from tests.crashes.driving import Case, random_plan, random_programs, run_case
 from tests.crashes.generating import random_program
 from tests.engine.harness import failsafe
 
@@ -36,7 +36,7 @@ def test_crashes_get_everywhere() -> None:
     happened: Counter[str] = Counter()
     with failsafe(120):
         for seed in range(5000, 5060):
-            case = Case(random_program(seed), random_plan(seed), seed)
+            case = Case(random_programs(seed), random_plan(seed), seed)
             case.run()
             happened += case.happened
     assert happened["crashed while a manifest was written"] and happened["crashed while a file was written"], happened

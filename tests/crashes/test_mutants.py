@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from tests.crashes.driving import Case, random_plan
-from tests.crashes.generating import random_program
+from tests.crashes.driving import Case, random_plan, random_programs
 from tests.crashes.mutants import MUTANTS
 from tests.engine.harness import failsafe
 
@@ -29,7 +28,7 @@ def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def fails(seed: int) -> bool:
     """Whether a program shows wrong rows, fails an assertion of the engine, or is stuck."""
     try:
-        Case(random_program(seed), random_plan(seed), seed).run()
+        Case(random_programs(seed), random_plan(seed), seed).run()
     except Exception:
         return True
     return False

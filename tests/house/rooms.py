@@ -27,12 +27,13 @@ dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.c
 dataflow.sources: dataflow.columns dataflow.errors dataflow.operators dataflow.values
 dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
-dataflow.launch: dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
+dataflow.launch: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
+dataflow.asking: dataflow.comm dataflow.errors dataflow.launch dataflow.recovery | dataflow.run
 dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
-dataflow.execute: dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
-dataflow.__main__: dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
+dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
+dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
-dataflow.commands: dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
+dataflow.commands: dataflow.asking dataflow.comm dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -119,6 +120,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "nexmark.events",
     ),
     "trio": (
+        "dataflow.asking",
         "dataflow.comm",
         "dataflow.commands",
         "dataflow.execute",

@@ -213,8 +213,10 @@ def _printing_to(pid: int) -> str:
 
 
 def _segments() -> set[str]:
-    """Named segments of shared memory. (Folders there are those of other tests, which may run at the same time.)"""
-    return {name for name in _listing("/dev/shm") if os.path.isfile(f"/dev/shm/{name}")}
+    """Named segments of shared memory. (Folders, and what databases have there, are those of other tests, which may run
+    at the same time.)"""
+    names = (name for name in _listing("/dev/shm") if not name.startswith("PostgreSQL."))
+    return {name for name in names if os.path.isfile(f"/dev/shm/{name}")}
 
 
 def _listing(folder: str | Path) -> set[str]:

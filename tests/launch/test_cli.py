@@ -17,6 +17,13 @@ PROGRAM = """
             stream.exchange(lambda n: n).inspect(lambda time, n: print(worker.index, n, *args))
         handle.send(range(worker.index * 2, worker.index * 2 + 2))
 
+    async def resumed(worker):
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            stream.inspect(lambda time, n: print(worker.index, n))
+        if worker.resume_at == 0:
+            handle.send(range(2))
+
     class Nested:
         @staticmethod
         async def main(worker):
@@ -162,3 +169,25 @@ def test_the_network_is_only_listened_on_when_told(program: Arena, command: Comm
 def test_a_module_that_cannot_be_imported_says_why(program: Arena) -> None:
     ended = program.cli("run", "broken:main").end()
     assert ended.status != 0 and "No module named 'no_such_thing'" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--every", "5"], "--every is for snapshots: say where they are kept, with --recovery"),
+        (["--from", "before"], "--from is for snapshots"),
+        (["--recovery", "state", "--every", "0"], "every= says after how many seconds"),
+        (["--recovery", "state", "--restarts", "-1"], "restarts= must be at least 0"),
+        (["--recovery", "state", "--fresh", "--from", "before"], "say one of them"),
+    ],
+)
+def test_wrong_options_of_recovery(command: Command, options: list[str], said: str) -> None:
+    status, told = command("run", "program:main", *options)
+    assert status == 2 and said in told
+
+
+def test_a_run_goes_on_where_it_was(program: Arena) -> None:
+    # The second finds that the first has ended, and has nothing to do.
+    for printed in ("0 0\n0 1\n", ""):
+        ended = program.cli("run", "program:resumed", "--recovery", "state").end()
+        assert (ended.status, ended.out, ended.err) == (0, printed, "")

@@ -518,6 +518,6 @@ def test_one_message_on_the_command_line(arena: Arena) -> None:
     )
     ended = arena.cli("run", "program:main", "--workers", "3").end()
     assert ended.status == 1
-    expected = "dataflow: ZeroDivisionError: division by zero; in operator division"
+    expected = "dataflow: ZeroDivisionError: division by zero; at the record 0; at the time 0; in operator division"
     assert ended.message.startswith(expected) and "on worker 0 of 3" in ended.message
     assert ended.err.count("Traceback") == 1 and ended.err.count("ZeroDivisionError") == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
+import re
 import sys
 import traceback
 import types
@@ -396,3 +398,33 @@ def test_more_workers_than_files_may_be_open_are_refused(more: int) -> None:
         f"3 workers on one host need 16 more open files in this process, which may have {limit}: start fewer workers, "
         "or raise the limit first (ulimit -n)"
     )
+
+
+class FullHere:
+    """When it is unpacked, which is where workers are forked, no more processes can be started there."""
+
+    def __reduce__(self) -> Any:
+        return _let_forks_fail, ()
+
+
+def _let_forks_fail() -> None:
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    os.fork = fork
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_a_system_that_starts_no_more_processes_is_told_of(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(worker: dataflow.Worker, *args: object) -> None:
+        raise AssertionError("none is started")
+
+    def refuse(*args: object, **options: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    if where == "here":
+        monkeypatch.setattr("subprocess.Popen", refuse)
+    why = "Cannot allocate memory" if where == "here" else "Resource temporarily unavailable"
+    says = f"the system starts no more processes ({why}): start fewer workers, or raise the limit of processes first"
+    with pytest.raises(TooManyWorkers, match=re.escape(says)):
+        dataflow.execute(main, *([FullHere()] if where == "there" else []), workers=3)

@@ -11,6 +11,7 @@ from dataflow.channels.blame import RECORD
 from dataflow.errors import GraphMismatch, Terminated
 from dataflow.launch.lives import Choose, Done, End, Instruction, Lives, SendBack
 from dataflow.launch.verdict import Event, Exited, Failed, Idle
+from dataflow.recovery.announcing import SnapshotsFail
 from dataflow.recovery.catalogue import Fenced
 from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
 from dataflow.recovery.restarts import Again, Enough, Older, Restarts, one_line
@@ -170,7 +171,15 @@ def test_the_same_record_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [Terminated("told to"), KeyboardInterrupt(), GraphMismatch("two"), Fenced("other"), SnapshotTooNew("v9")]
+    "error",
+    [
+        SnapshotsFail("full"),
+        Terminated("told to"),
+        KeyboardInterrupt(),
+        GraphMismatch("two"),
+        Fenced("other"),
+        SnapshotTooNew("v9"),
+    ],
 )
 def test_what_is_hopeless_is_not_tried_again(error: BaseException) -> None:
     assert Restarts(5, 60.0).decide(error, 0.0) == Enough("")

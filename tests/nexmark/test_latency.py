@@ -96,11 +96,16 @@ def test_rows_are_right_where_nobody_can_be_in_time(query: str) -> None:
 def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {name: str(tmp_path / f"x.{end}") for name, end in (("plot", "png"), ("json", "json"), ("report", "html"))}
     moves = tmp_path / "moves.jsonl"
-    moves.write_text('{"time": 300000000, "bin": 0, "worker": 0}\n')
+    times = (300_000_000, 580_000_000, 580_000_001, 10**12)
+    moves.write_text("".join(f'{{"time": {time}, "bin": 0, "worker": 0}}\n' for time in times))
     options = [word for name, path in files.items() for word in (f"--{name}", path)]
     options += ["--rate", "1000", "--duration", "0.6", "--epoch-ms", "20", "--workers", "1", "--config", str(moves)]
     assert command(["latency", "q4", *options]) == 0
-    told = capsys.readouterr().out
+    told, unreached = capsys.readouterr()
+    assert unreached == (
+        f"2 of 4 updates of --config {moves} were never reached: the last epoch began at 580,000,000 ns of event time "
+        "(an epoch has 20 ms)\n"
+    )
     assert "NEXMark Q4, 1,000 events/s, migratable, 256 bins, epochs of 20 ms" in told
     assert "resident memory, at the start and at most: worker 0" in told
     assert ".9999" in told and f"report: {files['report']}" in told
@@ -123,6 +128,8 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
         (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "2"], "--at 2 is not within the 1 s"),
+        (["--rate", "0.1", "--duration", "1"], "--rate 0.1 and --duration 1 make no event after the warm-up of 0.2"),
+        (["--rate", "1", "--duration", "3", "--warm-up", "2.5"], "--rate 1 and --duration 3 make no event after the"),
         (["--rate", "1", "--duration", "3", "--warm-up", "3"], "--warm-up is 3.0; it must be less than the duration"),
         (
             ["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "0", "--workers", "1"],
@@ -133,7 +140,7 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
             "--migrate moves state, and native operators cannot",
         ),
         (["--rate", "1", "--duration", "1", "--hot-bidder-ratio", "0"], "--hot-bidder-ratio is 0"),
-        (["--rate", "1", "--duration", "1", "--json", "nowhere/x"], "cannot write to nowhere/x"),
+        (["--rate", "9", "--duration", "1", "--json", "nowhere/x"], "cannot write to nowhere/x"),
     ],
 )
 def test_nonsense_is_refused(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,11 @@ from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
 from nexmark.queries.operators import MigratableOperators, NativeOperators
 from nexmark.queries.queries import QUERIES, QueryOptions
+from nexmark.runs import partitions
 from nexmark.runs.partitions import EventShares, event_streams
 from nexmark.runs.running import readable
 from nexmark.runs.sources import Generated
+from tests.connectors.lives import Paced
 from tests.nexmark.runs import Plain
 
 CONFIG = Config(seed=3, rate=1000, in_flight=5, auctions=10, bids=40)
@@ -33,8 +35,11 @@ EVENTS = 600
 
 @pytest.mark.parametrize("variant", ["native", "migratable"])
 @pytest.mark.parametrize("query", ["q3", "q4", "q5", "q8"])
-def test_crashed_queries_give_the_oracles_answers(query: str, variant: str, tmp_path: Path) -> None:
+def test_crashed_queries_give_the_oracles_answers(
+    query: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = []
+    monkeypatch.setattr(partitions, "EventShares", lambda *options: Paced(EventShares(*options), seed=1))
 
     async def main(worker: dataflow.Worker) -> None:
         if worker.index == 0:
@@ -46,10 +51,10 @@ def test_crashed_queries_give_the_oracles_answers(query: str, variant: str, tmp_
             results.sink(sinks.parquet(tmp_path / "out"))
 
     chance = random.Random(f"{query} {variant}")
-    recovery = Recovery(MemoryStorage(), every=1e-9)
+    recovery = Recovery(MemoryStorage(), every=0.1)
     for life in range(5):
         try:
-            turns = chance.randrange(60, 180) if life < 4 else None
+            turns = chance.randrange(60, 350) if life < 4 else None
             simulate(main, workers=chance.choice([1, 2, 3]), seed=life, recovery=recovery, crash_after=turns)
             break
         except Crashed:

@@ -55,6 +55,40 @@ def test_mixed_keeps_the_bound_and_min_mig_does_not(table: int) -> None:
         assert ("live apart and no more than" in theirs.note) == (over > table) and "live apart" not in ours.note, seed
 
 
+def moved_by_place(seen: Observation, proposal: Proposal) -> float:
+    """Each heavy key as a thing of its own, each bin as what is left of it: what is elsewhere afterwards, in bytes."""
+    rest, total = seen.bytes.copy(), 0.0
+    for key, bin, cost in zip(seen.keys.tolist(), seen.key_bins.tolist(), seen.key_cost.tolist(), strict=True):
+        size = seen.bytes[bin] * cost / max(seen.cost[bin], cost)
+        before = seen.pinned.get(key)
+        after = proposal.pins.get(key, before)
+        rest[bin] -= size if before is None else 0.0
+        was, goes = seen.places[bin] if before is None else before, proposal.to[bin] if after is None else after
+        total += size if was != goes else 0.0
+    return float(total + rest[proposal.to != seen.places].sum())
+
+
+def test_what_moves_counts_the_state_of_keys() -> None:
+    pinned = 0
+    for seed in range(20):
+        seen = observation(seed)
+        for planner in (by_keys(mixed, 0.08), by_keys(mixed, 0.08, 20), by_bins(mixed)):
+            proposal = planner.plan(seen, 0.02)
+            assert proposal.moved == pytest.approx(moved_by_place(seen, proposal)), seed
+            pinned += len(proposal.pins)
+    assert pinned
+
+
+def test_a_decision_to_pin_keys_says_about_how_much_moves() -> None:
+    keys = np.array([7, 8])
+    seen = Observation(
+        2, np.array([0, 1]), np.array([100.0, 10.0]), np.array([5_000.0, 10.0]), keys, np.array([50.0, 40.0]), keys * 0
+    )
+    decision = Loop(by_keys(mixed, 0.08), patience=1).decide(seen)
+    assert decision.proposal is not None and decision.proposal.pins == {7: 1}
+    assert "1 bins and 1 keys, about 2,510 bytes, to gain" in decision.reason
+
+
 def test_mixed_is_between_min_mig_and_min_table() -> None:
     for seed in range(10):
         seen = observation(seed)

@@ -93,12 +93,14 @@ def test_what_runs_after_the_crash_has_no_effect() -> None:
 # --------------------------------------------------------------------------------------------------- damaged snapshots
 
 
-def damage(storage: MemoryStorage) -> None:
-    """Alters the file of state that was written last."""
+def damage(storage: MemoryStorage, how: str) -> None:
+    """Does something to the file of state that was written last."""
     parts = [name for name in storage.blobs if "/manifest-" not in name]
     assert len(parts) >= 2, sorted(storage.blobs)
     name = parts[-1]  # blobs are in the order of their puts
-    storage.blobs[name] = storage.blobs[name][:-1] + b"\0"
+    whole = storage.blobs.pop(name)
+    if how != "lose":
+        storage.blobs[name] = whole[:-1] + b"\0" if how == "alter" else whole[: len(whole) // 2]
 
 
 def with_snapshots() -> MemoryStorage:
@@ -108,10 +110,10 @@ def with_snapshots() -> MemoryStorage:
 
 
 def test_the_snapshot_before_a_damaged_one_is_used(capsys: pytest.CaptureFixture[str]) -> None:
-    for run in ("simulate", "execute"):
+    for run, how in (("simulate", "alter"), ("execute", "alter"), ("simulate", "tear"), ("simulate", "lose")):
         storage = with_snapshots()
         whole = simulate(main, {}, workers=2, recovery=dataflow.Recovery(copy_of(storage)))[0]
-        damage(storage)
+        damage(storage, how)
         seen: dict[int, int] = {}
         if run == "simulate":
             starts = simulate(main, seen, workers=2, recovery=dataflow.Recovery(storage))

@@ -63,7 +63,7 @@ def _ssm(current: Intervals, step: Step, tau: float) -> Plan:
 
 
 def _by_partitioning(plan: Callable[[Intervals, Step], Plan]) -> Walk:
-    """Where the cuts are is all that matters to what follows (Lemma 5.1), so that each step is planned only once."""
+    """Only the cuts matter to what follows (Lemma 5.1), so each step is planned once."""
     known: dict[tuple[tuple[int, ...], int, int], tuple[float, tuple[int, ...]]] = {}
 
     def walk(steps: Sequence[Step]) -> list[float]:

@@ -166,16 +166,9 @@ def fold(
     """
     if function is None:
         return lambda given: fold(
-            given,
-            state=state,
-            output=output,
-            values=values,
-            pending=pending,
-            forget=forget,
-            create=create,
-            compiled=compiled,
-            upgrade=upgrade,
-        )
+            given, state=state, output=output, values=values, pending=pending, forget=forget, create=create,
+            compiled=compiled, upgrade=upgrade,
+        )  # fmt: skip
     if not inspect.isfunction(function):
         raise FoldError(f"a fold is a plain function, not {function!r}")
     try:

@@ -1,0 +1,104 @@
+"""The socket of a run, from its start to its end.
+
+Invariant: whoever has the lock of a name has its socket. The system frees the lock when a process ends, however that
+happens, so a socket whose lock is free is that of a dead run, and may be replaced. A lock file is removed by whoever
+holds it; so whoever has locked one looks whether it is still the one of that name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from dataflow.asking.answers.known import AT_RUN
+from dataflow.asking.folder import LOCK, SOCKET, RunsFolder, check_run_name, make_folder
+from dataflow.asking.messages import Question
+from dataflow.asking.run import AskWorker, NamedRun, RunFacts, answer
+from dataflow.asking.serving import serve
+from dataflow.errors import DataflowError
+
+_BACKLOG = 16
+
+
+class NameTaken(DataflowError):
+    """A run of that name is there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a run is asked. It outlives the loops in which it is served."""
+
+    facts: RunFacts
+    listener: socket.socket
+
+    async def serve(self, ask_worker: AskWorker) -> None:
+        """Answers whoever asks, until it is cancelled."""
+        run = NamedRun(self.facts, ask_worker)
+
+        async def respond(question: Question) -> bytes:
+            return await answer(question, run, AT_RUN)
+
+        await serve(self.listener, respond)
+
+
+@contextmanager
+def opened(name: str | None, workers: int) -> Iterator[Door | None]:
+    """The door of a run that begins; None if it has no name. NameTaken if there is a run of that name."""
+    if name is None:
+        yield None
+        return
+    check_run_name(name)
+    with make_folder() as folder, _locked(folder, name), socket.socket(socket.AF_UNIX) as listener:
+        file = name + SOCKET
+        with suppress(FileNotFoundError):
+            os.unlink(file, dir_fd=folder.fd)  # of a run that is dead: we have its lock
+        listener.bind(folder.address(file))
+        try:
+            os.chmod(file, 0o600, dir_fd=folder.fd)
+            listener.listen(_BACKLOG)
+            yield Door(RunFacts(name, os.getpid(), workers, time.time()), listener)
+        finally:
+            with suppress(FileNotFoundError):  # somebody has cleaned up
+                os.unlink(file, dir_fd=folder.fd)
+
+
+@contextmanager
+def _locked(folder: RunsFolder, name: str) -> Iterator[None]:
+    file = name + LOCK
+    while True:
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder.fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(fd, file, folder):
+                break
+        except BlockingIOError:
+            os.close(fd)
+            raise NameTaken(
+                f"there is a run called {name!r} already (python -m dataflow list): give this one another name, or "
+                "wait for the end of that one"
+            ) from None
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(file, dir_fd=folder.fd)
+        os.close(fd)
+
+
+def _is_still(fd: int, file: str, folder: RunsFolder) -> bool:
+    """Whether the file that was locked is the one that has the name."""
+    try:
+        there = os.stat(file, dir_fd=folder.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)

@@ -1,0 +1,1 @@
+"""Asking a run something: its folder, its socket, those who ask badly."""
