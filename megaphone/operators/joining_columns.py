@@ -16,6 +16,7 @@ from dataflow.time.durations import Duration
 from megaphone.assembly import Assembly, Migratable, assemble
 from megaphone.control.updates import Update
 from megaphone.host.s import S
+from megaphone.keys.hashing import shift_of
 from megaphone.keys.keyspace import WordKeys
 from megaphone.keys.pinning import PinningStore
 from megaphone.keys.pins import Keys
@@ -46,6 +47,7 @@ def window_join_columns(
     inputs = named_inputs(name, streams, query.streams)
     key = query.on if isinstance(query.on, str) else None
     count = bins_of_plan(name, bins, key is not None)
+    shift_of(count)  # which refuses what is no power of two
     if key is not None and count < 2:
         raise ConstructionError(f"{name}: joins of columns have two bins at least, not {count}")
     if type(budget) is not int or budget < 1:

@@ -7,8 +7,10 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dataflow
 import megaphone
 from dataflow.testing import simulate
 from megaphone.plans.columns import kernels, travel
@@ -20,7 +22,7 @@ from megaphone.plans.columns.shapes import CourseShape, Keep
 from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.migrating import METHODS
 from megaphone.plans.query import Query
-from tests.plans.engine_cases import EngineCase, check_engine_case, in_columns, main, random_engine_case
+from tests.plans.engine_cases import EngineCase, check_engine_case, in_columns, main, near_columns, random_engine_case
 from tests.plans.test_engine import minimal
 
 CASES = 120
@@ -116,6 +118,64 @@ def test_results_that_parallel_track_holds_back() -> None:
     assert Counter(columns) == Counter(rows)
     late = [result for at, result in columns if at == 7 and int(max(r[2][1:] for r in result)) < 7]
     assert len(late) > 20
+
+
+def cannot_compile(one: Any, other: Any) -> bool:
+    return one.value in {"a": 1}.values()
+
+
+def no_field(one: Any, other: Any) -> bool:
+    return bool(one.price < other.value)
+
+
+GOOD = {"key": np.array([1]), "value": np.array([1])}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "predicate", "complaint"),
+    [
+        ({"value": np.array([1])}, GOOD, near_columns, "key"),
+        ({"key": np.array([1]), "value": np.array(["x"])}, GOOD, near_columns, "cannot be kept in a join: encode"),
+        ({"key": np.array([0.5]), "value": np.array([1])}, GOOD, near_columns, "cannot be a key"),
+        ({"key": np.array([1])}, GOOD, near_columns, "has the columns key, value, and had key before"),
+        ({"key": np.array([1]), "value": np.array([1.5])}, GOOD, near_columns, "the same columns, each with one type"),
+        (GOOD, GOOD, cannot_compile, "cannot_compile cannot be compiled"),
+        (GOOD, GOOD, no_field, "no_field cannot be compiled"),
+    ],
+)
+def test_records_that_cannot_be_joined(first: Any, second: Any, predicate: Any, complaint: str) -> None:
+    """An error names the operator, and says what to send."""
+    query = Query(("a", "b"), 5, on="key", where={("a", "b"): predicate})
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow() as scope:
+            _, configuration = scope.input("control")
+            (left, lefts), (right, rights) = scope.input("a"), scope.input("b")
+            megaphone.window_join(configuration, {"a": lefts, "b": rights}, query, plan="a b", bins=2)
+        for batch in (first, second):
+            left.send(batch)
+        right.send(GOOD)
+
+    with pytest.raises(Exception, match=complaint):
+        simulate(main, workers=1)
+
+
+def test_keys_of_more_than_two_streams_stay_in_their_bins() -> None:
+    for streams, plan in (("ab", "a b"), ("abc", "(a b) c")):
+        query = Query(tuple(streams), 5, on="key")
+
+        async def main(worker: dataflow.Worker, query: Query = query, plan: str = plan) -> None:
+            with worker.dataflow() as scope:
+                control, configuration = scope.input("control")
+                inputs = {name: scope.input(name)[1] for name in query.streams}
+                megaphone.window_join(configuration, inputs, query, plan=plan, bins=2)
+            control.send([megaphone.Pin(7, 0)])
+
+        if len(streams) == 2:
+            simulate(main, workers=1)
+        else:
+            with pytest.raises(megaphone.ControlError, match="no key can be pinned"):
+                simulate(main, workers=1)
 
 
 # ------------------------------------------------------------------------------------------------- broken on purpose

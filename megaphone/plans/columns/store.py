@@ -106,15 +106,14 @@ class PlanColumnStore(PlanStore[Columns]):
         ring = self._joiner.sources[slot]
         if not batches:
             return Delta(np.empty(0, np.uint64), *(np.empty(0, np.int64),) * 2, np.empty((0, 1), np.int64))
-        batch = batches[0] if len(batches) == 1 else Columns.concat(batches)
-        hashes = self._hashes(batch)
+        hashes = _whole([self._hashes(batch) for batch in batches])
+        values = _whole([ring.words_of(batch) for batch in batches])
         kernels.count_bins(hashes, self.shift, self._records)
         if self._changed is not None:
             self._changed[hashes >> np.uint64(self.shift)] = True
-        values = ring.words_of(batch)
-        times = np.full(len(batch), time, np.int64)
-        delta = Delta(hashes, times, times, np.arange(ring.end, ring.end + len(batch))[:, None])
-        ring.reserve(len(batch))
+        times = np.full(len(hashes), time, np.int64)
+        delta = Delta(hashes, times, times, np.arange(ring.end, ring.end + len(hashes))[:, None])
+        ring.reserve(len(hashes))
         ring.put(values)
         ring.add(delta, time)
         return delta
@@ -403,9 +402,10 @@ class PlanColumnStore(PlanStore[Columns]):
         return found | np.isin(bins, [*self._waiting])
 
     def describe(self) -> Mapping[str, str]:
+        """Bins are saved as rows are, entry by entry: whoever looks into a snapshot sees entries."""
         query = self._query
         about = {"streams": " ".join(query.streams), "window": str(query.window), "key": str(query.on)}
-        return {"store": "windowed join of columns", **about, "shards": str(self.bins)}
+        return {"store": "rows", "plans": "trees of joins of columns", **about, "shards": str(self.bins)}
 
     @property
     def key_count(self) -> int:
@@ -440,3 +440,7 @@ class PlanColumnStore(PlanStore[Columns]):
         if self._changed is not None:
             for ring in self._joiner.every_ring():
                 self._changed |= ring.counts > 0
+
+
+def _whole(parts: list[Words]) -> Words:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
