@@ -64,7 +64,7 @@ class Ring:
         self.base = 0  # the first row that has not been forgotten
         self.end = 0  # the number of the next
         self.hint = room  # where it is moved to another room: for at least so many rows
-        self._moved_at = 0  # the number of the next when it was moved to this room
+        self._moved = 0  # the first row that was moved to this room, or came to it
         self.start = 0  # the number of the first of the time at hand
         self.used = 0  # slots
         self.valid: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its first row that counts
@@ -102,7 +102,7 @@ class Ring:
     def resize(self, room: int) -> None:
         """Moves its rows to a larger or a smaller room."""
         self.rows, self.stamps = self.moved(self.rows, room), self.moved(self.stamps, room)
-        self._moved_at = self.end
+        self._moved = self.base
 
     def moved(self, array: A, room: int) -> A:
         """An array by row in another room: a few copies of what lies side by side."""
@@ -165,9 +165,9 @@ class Ring:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Moves to a smaller room if all of this one has been written to, and little is left."""
-        room = len(self.rows)
-        if room > _LEAST and 8 * len(self) < room < self.end - self._moved_at:
+        """Moves to a smaller room if little is left of what has been written to."""
+        written = min(len(self.rows), self.end - self._moved)
+        if written > 8 * _LEAST and 8 * len(self) < written:
             self.resize(max(_LEAST, 1 << (2 * len(self)).bit_length()))
             self._rehash(0)
 
