@@ -24,7 +24,7 @@ from megaphone.plans.trees import Streams
 
 ALWAYS = 1 << 62  # after all times
 _TIMES = 16  # as many composites as records find room at first
-_MANY = 1 << 18  # pairs that are made at once where there is no end to them
+_MANY = 1 << 15  # pairs that are made at once where there is no end to them
 
 
 class Joiner:
