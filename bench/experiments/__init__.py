@@ -7,7 +7,7 @@
 - `nexmark`, `nexmark_generate`, `nexmark_latency`, `nexmark_migrate`: NEXMark's throughput, generator, latency and
   migrations.
 - `planning`: what the interval planners cost and save. `pmc`: projected migration costs, the offline half.
-- `hybmig`: the figures of the HybMig paper, on a virtual clock.
+- `hybmig`: the figures of the HybMig paper, on a virtual clock. `plans`: windowed joins in columns on the wall clock.
 - `snapshots`: what snapshots cost a stream. `recovery`: from kill -9 to the next output. `restarting`: stop-and-restart
   as the rival of live migration.
 - `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.

@@ -7,6 +7,7 @@ batches whose keys are apart, so that S need not know the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +17,33 @@ from dataflow.columns import Columns
 from dataflow.columns.pact import require_columns
 from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
-from dataflow.state.stores.column_store import ColumnStore
+from dataflow.state.stores.column_store import ColumnStore, KeyedStore
 from dataflow.state.tables.table import Table
 from dataflow.state.values import State
 from dataflow.time.order import Time
 
+K = TypeVar("K", bound=KeyedStore)
 MARK = "\0apart"  # a column of batches whose keys live apart
 
 
-class PinningStore(Store[Columns]):
+class PinningStore(Store[Columns], Generic[K]):
     """The stores of one worker, as one. `make(apart)` makes either; the second one when it is first needed."""
 
-    def __init__(self, make: Callable[[bool], ColumnStore]) -> None:
+    def __init__(self, make: Callable[[bool], K]) -> None:
         self._make = make
         self.home = make(False)
-        self._apart: ColumnStore | None = None
+        self._apart: K | None = None
         self.name = self.home.name
         self.bins = self.home.bins
         self.records = self.home.records
         self.last_time = self.home.last_time
 
     @property
-    def apart(self) -> ColumnStore:
+    def apart(self) -> K:
         """The store of keys that live apart."""
         if self._apart is None:
             self._apart = self._make(True)
-            self._apart.table.single = True
+            self._apart.be_apart()
         return self._apart
 
     def upgradable(self) -> Store[Columns] | None:
@@ -50,6 +52,7 @@ class PinningStore(Store[Columns]):
     @property
     def table(self) -> Table:
         """The table of bins."""
+        assert isinstance(self.home, ColumnStore), "others have none"
         return self.home.table
 
     # Records, in the order of time
@@ -145,7 +148,7 @@ class PinningStore(Store[Columns]):
         return self.home.take_changed()
 
 
-def _run(store: ColumnStore, time: Time, batches: Sequence[Sequence[Columns]]) -> Sequence[Batch]:
+def _run(store: KeyedStore, time: Time, batches: Sequence[Sequence[Columns]]) -> Sequence[Batch]:
     due = store.least_pending is not None and store.least_pending <= time
     return store.run(time, batches) if due or any(batches) else ()
 

@@ -23,7 +23,7 @@ from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
 from megaphone.control.updates import Update
 from megaphone.host.s import S
 from megaphone.keys.keyspace import WordKeys
-from megaphone.keys.pinning import PinningStore
+from megaphone.keys.pinning import K, PinningStore
 from megaphone.load.heavy import HeavyKeys
 from megaphone.router.columns import ColumnRouter, Wanted
 from megaphone.router.routing import Shared
@@ -183,7 +183,7 @@ def _among_workers(keys: Dense | None, streams: Sequence[Stream[Columns]]) -> De
 def _stateful(
     control: Stream[Update],
     streams: Sequence[Stream[Columns]],
-    store: PinningStore,
+    store: PinningStore[K],
     wanted: Sequence[Wanted],
     bins: int,
     name: str,

@@ -44,17 +44,30 @@ def window_join(
     budget: int = BUDGET,
     name: str = "window_join",
     interval: float | Duration | None = INTERVAL,
-) -> Migratable[tuple[In, ...]]:
-    """Every combination of a record of each stream that the query allows: a tuple of records in the order of its
-    streams, at the latest of their times.
+    columns: bool | None = None,
+    compiled: bool = True,
+) -> Migratable[Record]:
+    """Every combination of a record of each stream that the query allows, at the latest of their times. In rows it is
+    the tuple of its records in the order of the query's streams; in columns it has all columns, prefixed by their
+    stream (`a_price`).
 
     `plan`: the join order with which it begins, such as "((a b) c) d"; a `Replan` on the control stream changes it.
     `bins`: 256, unless you say; without a key there is one. `budget`: about how many pairs the background looks at in
-    a step, while a plan migrates by HybMig.
+    a step, while a plan migrates by HybMig. `columns`: whether records are rows of columns; known where the query's
+    `on` names one. `compiled=False` runs predicates over columns uncompiled.
     """
     if not isinstance(query, Query):
         raise ConstructionError(f"{name} needs a megaphone.plans.Query, not {query!r}")
-    if isinstance(query.on, str):
+    named = isinstance(query.on, str)
+    if columns is None:
+        columns = named
+    if columns and query.on is not None and not named:
+        raise ConstructionError(f"{name}: in columns on= names a column, and it is {query.on!r}")
+    if columns:
+        from megaphone.operators.joining_columns import window_join_columns  # which compiles: rows do without
+
+        return window_join_columns(control, streams, query, plan, bins, budget, name, interval, compiled)
+    if named:
         raise ConstructionError(
             f"{name}: on={query.on!r} names a column, and this joins rows: give a function or the position of a field"
         )
@@ -97,8 +110,8 @@ def _planned(
     interval: float | Duration | None,
 ) -> Migratable[Record]:
     """F and S for rows with plans."""
-    inputs = _inputs(name, streams, maker.streams)
-    count = _bins(name, bins, keyed is not None)
+    inputs = named_inputs(name, streams, maker.streams)
+    count = bins_of_plan(name, bins, keyed is not None)
     if type(budget) is not int or budget < 1:
         raise ConstructionError(f"{name}: a budget is a positive number, not {budget!r}")
     by: Sequence[KeyOf] = [keyed or _no_key] * len(inputs)
@@ -119,7 +132,7 @@ def _no_key(record: Record) -> None:
     """The key of records that have none."""
 
 
-def _inputs(name: str, streams: Mapping[str, Stream[In]], names: Sequence[str]) -> list[Stream[In]]:
+def named_inputs(name: str, streams: Mapping[str, Stream[In]], names: Sequence[str]) -> list[Stream[In]]:
     """The streams in the order of their names."""
     if set(streams) != set(names):
         given = ", ".join(map(str, streams))
@@ -134,7 +147,7 @@ def _inputs(name: str, streams: Mapping[str, Stream[In]], names: Sequence[str]) 
     return inputs
 
 
-def _bins(name: str, bins: int | None, has_key: bool) -> int:
+def bins_of_plan(name: str, bins: int | None, has_key: bool) -> int:
     if has_key:
         return _BINS if bins is None else bins
     if bins not in (None, 1):
@@ -146,4 +159,9 @@ class _KeysOfAPlan(NoKeys):
     """A key of a plan has its state in several places of its bin, and cannot leave it."""
 
     def check(self, keys: Keys) -> NoReturn:
-        raise ControlError(f"{self._name}: no key can be pinned: a plan's keys stay in their bins. Move a bin instead")
+        raise no_pins(self._name)
+
+
+def no_pins(name: str) -> ControlError:
+    """What is said to those who pin a key of a plan."""
+    return ControlError(f"{name}: no key can be pinned: a plan's keys stay in their bins. Move a bin instead")

@@ -14,6 +14,7 @@ the next one as well. Everything here is pure but the stores: times and records 
 - `spaces`: which plans an operator can have, and what is refused.
 - `door`: what F and S ask of a store of plans, in rows or in columns. `row_store`: that store for rows.
 - `bins`: a bin as that store sees it. `join_bin`: a bin of a join. `travel`: such a bin as plain data.
+- `columns`: the store for columns, all of it; compiled, and imported on demand.
 """
 
 from megaphone.plans.general import Opaque

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from dataflow.columns.hashing import Owners, as_words, route_apart, route_dense,
 from dataflow.columns.pact import require_columns
 from dataflow.columns.scatter import split
 from dataflow.lowlevel import Capability, Context, MessageCapability, OutputPort
-from dataflow.state.tables.table import Table
 from dataflow.time.order import Time
 from megaphone.control import configuration
 from megaphone.keys.keyspace import WordKeys, WordOverrides
@@ -85,6 +84,22 @@ class Gathered:
         self.times, self.batches, self._capability, self._rows = [], [], None, 0
 
 
+class Placing(Protocol):
+    """Where keys are: hashed, or dense."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether a key's bin is the key modulo the number of bins."""
+
+    @property
+    def bins(self) -> int:
+        """How many there are."""
+
+    @property
+    def shift(self) -> int:
+        """From a hash to its bin."""
+
+
 class ColumnRouter(Router[Columns]):
     """F for columns."""
 
@@ -95,7 +110,7 @@ class ColumnRouter(Router[Columns]):
         initial: Sequence[int],
         wanted: Sequence[Wanted],
         keys: WordKeys,
-        table: Table,
+        table: Placing,
     ) -> None:
         super().__init__(context, shared, initial, len(wanted), keys)
         self._wanted = wanted
@@ -178,3 +193,10 @@ class ColumnRouter(Router[Columns]):
         if table is not self._table:  # tables are never changed: of each there is one packed form
             self._table, self._owners = table, Owners(table, self._peers)
         return self._owners
+
+
+class KeylessRouter(ColumnRouter):
+    """F for records without a key: all go where the one bin is."""
+
+    def _owners_of(self, time: Time, port: int, columns: Columns) -> NDArray[np.uint16]:
+        return np.full(len(columns), self._configurations.at(time)[0], np.uint16)

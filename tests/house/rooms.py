@@ -50,12 +50,13 @@ megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
 megaphone.control: dataflow dataflow.errors dataflow.state.values megaphone.errors megaphone.keys
 megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
-megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
+megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
 megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
-megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.router
+megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
 megaphone.migration: dataflow dataflow.errors dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
 megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
+megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
 megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
 megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
+
+import numpy as np
 
 import dataflow
 import megaphone
@@ -16,6 +18,61 @@ from megaphone.plans.query import Query
 from tests.plans.cases import Epochs, count, in_halves, near, oracle, random_tree
 
 Updates = dict[tuple[int, int], list[Any]]  # (worker, time)
+
+
+class Form:
+    """How records are sent and come out: as rows."""
+
+    def join(self, case: EngineCase, configuration: Any, streams: Any) -> Any:
+        """The join of a case."""
+        return megaphone.window_join(
+            configuration, streams, case.query, plan=case.plan, bins=case.bins, budget=case.budget
+        )
+
+    def batch(self, records: list[Any]) -> Any:
+        """Records as they are sent."""
+        return records
+
+    def result(self, row: Any) -> Any:
+        """A row that came out, as a tuple of records."""
+        return row
+
+
+class ColumnForm(Form):
+    """As columns: the third field of a record, which is text, as a number."""
+
+    def __init__(self, case: EngineCase, compiled: bool) -> None:
+        every = [r for mine in case.records for epoch in mine for some in epoch.values() for r in some]
+        self._texts = [*{record[2]: None for record in every}]
+        self._numbers = {text: number for number, text in enumerate(self._texts)}
+        self._compiled = compiled
+
+    def join(self, case: EngineCase, configuration: Any, streams: Any) -> Any:
+        where = dict.fromkeys(case.query.where, near_columns)
+        query = Query(case.query.streams, case.query.window, None if case.query.on is None else "key", where)
+        return megaphone.window_join(
+            configuration, streams, query, plan=case.plan, bins=case.bins, budget=case.budget, columns=True,
+            compiled=self._compiled,
+        )  # fmt: skip
+
+    def batch(self, records: list[Any]) -> Any:
+        keys, values, texts = zip(*records, strict=True)
+        numbers = [self._numbers[text] for text in texts]
+        return {"key": np.array(keys), "value": np.array(values, np.int16), "text": np.array(numbers, np.uint32)}
+
+    def result(self, row: Any) -> Any:
+        return tuple((row[i], row[i + 1], self._texts[row[i + 2]]) for i in range(0, len(row), 3))
+
+
+def near_columns(one: Any, other: Any) -> bool:
+    """`near`, over columns."""
+    return abs(one.value - other.value) <= 2
+
+
+def in_columns(case: EngineCase, compiled: bool = False) -> EngineCase:
+    """The same case in columns. With a key there are two bins at least."""
+    bins = None if case.bins is None else max(2, case.bins)
+    return replace(case, bins=bins, form=ColumnForm(case, compiled))
 
 
 @dataclass(frozen=True)
@@ -30,6 +87,7 @@ class EngineCase:
     records: list[Epochs]
     updates: Updates = field(default_factory=dict)
     ahead: int = 0
+    form: Form = field(default_factory=lambda: Form())
 
     @property
     def epochs(self) -> Epochs:
@@ -94,17 +152,15 @@ async def main(worker: dataflow.Worker, case: EngineCase) -> Any:
         inputs, streams = {}, {}
         for name in query.streams:
             inputs[name], streams[name] = scope.input(name)
-        joined = megaphone.window_join(
-            configuration, streams, query, plan=case.plan, bins=case.bins, budget=case.budget
-        )
-        probe = joined.inspect(lambda t, r: out.append((t, r))).probe()
+        joined = case.form.join(case, configuration, streams)
+        probe = joined.inspect(lambda t, r: out.append((t, case.form.result(r)))).probe()
     waiting = {at: said for (index, at), said in sorted(case.updates.items()) if index == worker.index}
     for time, epoch in enumerate(case.records[worker.index]):
         for at in [at for at in waiting if at <= time + case.ahead]:
             refused += send(control, waiting.pop(at), at)
         for name, records in epoch.items():
             if records:
-                inputs[name].send(records)
+                inputs[name].send(case.form.batch(records))
             inputs[name].advance_to(time + 1)
         control.advance_to(time + 1)
         await probe.wait_passed(time - 2)

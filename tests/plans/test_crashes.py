@@ -9,7 +9,6 @@ from typing import Any
 import trio
 
 import dataflow
-import megaphone
 from dataflow.recovery.memory import MemoryStorage
 from dataflow.recovery.policy import Recovery
 from dataflow.state.pieces import pack
@@ -20,7 +19,7 @@ from megaphone.plans.migrating import METHODS
 from megaphone.plans.query import Query
 from megaphone.plans.row_store import PlanRowStore
 from tests.plans.cases import oracle
-from tests.plans.engine_cases import EngineCase, random_engine_case, send
+from tests.plans.engine_cases import EngineCase, in_columns, random_engine_case, send
 
 CASES = 24
 LONGEST = 40  # lives of a case
@@ -38,10 +37,8 @@ async def live(worker: dataflow.Worker, case: EngineCase, book: Book, told: Coun
         inputs, streams = {}, {}
         for name in query.streams:
             inputs[name], streams[name] = scope.input(name)
-        joined = megaphone.window_join(
-            configuration, streams, query, plan=case.plan, bins=case.bins, budget=case.budget
-        )
-        probe = joined.inspect(lambda t, r: book.setdefault(t, Counter()).update([r])).probe()
+        joined = case.form.join(case, configuration, streams)
+        probe = joined.inspect(lambda t, r: book.setdefault(t, Counter()).update([case.form.result(r)])).probe()
     told["resumed"] += begin > 0
     waiting = {at: said for (index, at), said in sorted(case.updates.items()) if index == worker.index}
     waiting = {at: said for at, said in waiting.items() if begin == 0 or at - case.ahead >= begin}  # others were sent
@@ -52,7 +49,7 @@ async def live(worker: dataflow.Worker, case: EngineCase, book: Book, told: Coun
             send(control, waiting.pop(at), at)
         for name, records in epoch.items():
             if records:
-                inputs[name].send(records)
+                inputs[name].send(case.form.batch(records))
             inputs[name].advance_to(time + 1)
         control.advance_to(time + 1)
         await trio.sleep(1)
@@ -62,9 +59,11 @@ async def live(worker: dataflow.Worker, case: EngineCase, book: Book, told: Coun
     await probe.wait_done()
 
 
-def run(seed: int, told: Counter[str]) -> None:
+def run(seed: int, told: Counter[str], columns: bool = False) -> None:
     chance = Random(seed)
     case = random_engine_case(seed, METHODS)
+    if columns:
+        case = in_columns(case)
     book: Book = {}
     storage = MemoryStorage()
     for life in range(LONGEST):
@@ -96,3 +95,10 @@ def test_snapshots_and_crashes_meanwhile() -> None:
     for seed in range(CASES):
         run(seed, told)
     assert told["crashes"] > CASES / 2 and told["resumed"] > CASES / 2, told
+
+
+def test_snapshots_and_crashes_meanwhile_in_columns() -> None:
+    told: Counter[str] = Counter()
+    for seed in range(100, 100 + CASES // 2):
+        run(seed, told, columns=True)
+    assert told["crashes"] > CASES / 4 and told["resumed"] > CASES / 4, told

@@ -64,8 +64,8 @@ def minimal(chance: int) -> EngineCase:
     """The least case of the paper's error 5, on the engine: c, d | b, S_CD is completed, a."""
     query = Query(("a", "b", "c", "d"), 100, on=0)
     epochs: Any = [{name: [] for name in query.streams} for _ in range(12)]
-    epochs[0]["c"], epochs[1]["d"] = [(0, "c")], [(0, "d")]
-    epochs[3]["b"], epochs[9]["a"] = [(0, "b")], [(0, "a")]
+    epochs[0]["c"], epochs[1]["d"] = [(0, 0, "c")], [(0, 0, "d")]
+    epochs[3]["b"], epochs[9]["a"] = [(0, 0, "b")], [(0, 0, "a")]
     return EngineCase(query, "((a b) c) d", 1, 2, 1, [epochs], {(0, 2): [megaphone.Replan("a (b (c d))")]}, chance % 3)
 
 

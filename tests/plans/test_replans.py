@@ -320,6 +320,9 @@ def opened(query: Any, streams: str, **options: Any) -> None:
     simulate(main, options.pop("time", int), workers=1)
 
 
+NAMED = Query(("a", "b"), 5, on="key")
+
+
 @pytest.mark.parametrize(
     ("query", "streams", "options", "complaint"),
     [
@@ -328,7 +331,11 @@ def opened(query: Any, streams: str, **options: Any) -> None:
         (QUERY, "abc", {"plan": FIRST, "bins": 3}, "power of two"),
         (QUERY, "abc", {"plan": FIRST, "budget": 0}, "a budget is a positive number"),
         (Query(("a", "b"), 5), "ab", {"plan": "a b", "bins": 4}, "without a key .on=. there is one bin, not 4"),
-        (Query(("a", "b"), 5, on="key"), "ab", {"plan": "a b"}, "names a column, and this joins rows"),
+        (NAMED, "ab", {"plan": "a b", "columns": False}, "names a column, and this joins rows"),
+        (NAMED, "ab", {"plan": "a b", "bins": 1}, "two bins at least"),
+        (NAMED, "ab", {"plan": "a b", "bins": 6}, "power of two"),
+        (NAMED, "ab", {"plan": "a b", "budget": 0}, "a budget is a positive number"),
+        (QUERY, "abc", {"plan": FIRST, "columns": True}, "in columns on= names a column"),
         ("a b", "ab", {"plan": "a b"}, "needs a megaphone.plans.Query"),
         (QUERY, "abc", {"plan": FIRST, "time": Product(int, int)}, "times must be integers"),
     ],

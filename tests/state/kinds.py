@@ -20,8 +20,10 @@ from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.stores.row_store import RowStore
 from dataflow.state.tables.table import Dense
 from megaphone.control.replans import Replan
-from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.keys.hashing import bin_of, mix, shift_of
 from megaphone.keys.pinning import PinningStore, mark
+from megaphone.plans.columns.pairs import PairStore
+from megaphone.plans.columns.store import PlanColumnStore
 from megaphone.plans.join_bin import JoinBins
 from megaphone.plans.query import Query
 from megaphone.plans.row_store import PlanRowStore
@@ -317,17 +319,73 @@ def _window_joins(bins: int) -> PlanRowStore:
     return PlanRowStore("windowed joins", bins, JoinBins(query, query.plan("a b")))
 
 
-class Replanned(PlanRowStore):
+class JoinsInColumns(Kind):
+    """Windowed joins of columns."""
+
+    def __init__(self, name: str, make: Callable[[int], Store[Any]], streams: str, restless: bool = False) -> None:
+        super().__init__(name, make)
+        self._streams = streams
+        self.inputs = len(streams)
+        self.restless = restless
+
+    def bins_of(self, store: Store[Any], keys: list[int]) -> list[int]:
+        return [mix(key) >> shift_of(store.bins) for key in keys]
+
+    def batch(self, store: Store[Any], port: int, records: list[Record], apart: bool = False) -> Any:
+        both = np.array(records, np.int64).reshape(-1, 2)
+        batch = Columns({"key": both[:, 0].copy(), "value": both[:, 1].copy()})
+        return mark(batch) if apart else batch
+
+    def rows(self, batches: Iterable[Any]) -> Counter[Any]:
+        return Counter(tuple(zip(row[::2], row[1::2], strict=True)) for batch in batches for row in batch.rows())
+
+    def model(self) -> Model:
+        return NamedCombinations(self._streams, WINDOW)
+
+
+class NamedCombinations(Combinations):
+    """The same, with the names of columns."""
+
+    def state(self) -> dict[int, Any]:
+        return {
+            key: {name: [(t, {"key": k, "value": v}) for t, (k, v) in some] for name, some in streams.items()}
+            for key, streams in super().state().items()
+        }
+
+
+class ChangingPlans:
     """A store that changes the plans of its bins again and again, and works in the background in between."""
 
     def run(self, time: Any, batches: Any) -> Any:
         plans = [("a (b c)", "hybmig"), ("(a c) b", "parallel-track"), ("(a b) c", "hybmig")]
-        if time % 3 == 1 and len(self.occupied()):
+        if time % 3 == 1 and len(self.occupied()):  # type: ignore[attr-defined]
             self.note(time, self.occupied().astype(np.int64), Replan(*plans[time // 3 % 3]))
         results = super().run(time, batches)
         if time % 2 and self.next_work is not None:
             self.work(5)
         return results
+
+
+class Replanned(ChangingPlans, PlanRowStore):
+    """Such a store of rows."""
+
+
+class ReplannedColumns(ChangingPlans, PlanColumnStore):
+    """Such a store of columns."""
+
+
+def _window_joins_of_columns(bins: int) -> PlanColumnStore:
+    query = Query(("a", "b"), WINDOW, on="key")
+    return PlanColumnStore("windowed joins", bins, query, query.plan("a b"))
+
+
+def _pairs(bins: int) -> PairStore:
+    return PairStore("windowed joins", bins, Query(("a", "b"), WINDOW, on="key"))
+
+
+def _replanned_columns(bins: int) -> PlanColumnStore:
+    query = Query(("a", "b", "c"), WINDOW, on="key")
+    return ReplannedColumns("windowed joins", bins, query, query.plan("(a b) c"))
 
 
 def _replanned(bins: int) -> PlanRowStore:
@@ -353,6 +411,8 @@ KINDS: list[Kind] = [
     InColumns("joins", _joins, Pairs, inputs=2),
     JoinsInRows("windowed joins", _window_joins, "ab"),
     JoinsInRows("windowed joins that are replanned", _replanned, "abc", restless=True),
+    JoinsInColumns("windowed joins of columns", _window_joins_of_columns, "ab"),
+    JoinsInColumns("windowed joins of columns that are replanned", _replanned_columns, "abc", restless=True),
 ]
 PINNING: list[Kind] = [
     KINDS[0],
@@ -365,4 +425,5 @@ PINNING: list[Kind] = [
     InColumns("pinning batches", lambda bins: PinningStore(lambda apart: _batches(bins)), late_totals),
     InColumns("pinning batches that only post-date", lambda bins: PinningStore(lambda apart: _delays(bins)), Delays),
     InColumns("pinning joins", lambda bins: PinningStore(lambda apart: _joins(bins)), Pairs, inputs=2),
+    JoinsInColumns("pinning windowed joins", lambda bins: PinningStore(lambda apart: _pairs(bins)), "ab"),
 ]

@@ -14,8 +14,10 @@ from dataflow.state.pieces import pack
 from dataflow.state.reading import SavedState, view_saved
 from dataflow.state.store import Store
 from dataflow.state.stores.fold_store import FoldStore, Side
-from tests.state.kinds import KEYS, KINDS, PINNING, Kind
+from tests.state.kinds import KEYS, KINDS, PINNING, JoinsInColumns, JoinsInRows, Kind
 from tests.state.test_conformance import run, some_records
+
+PLANS = (JoinsInRows, JoinsInColumns)  # what plans are the engine does not know: it shows the entries that travelled
 
 
 def grown(kind: Kind, bins: int, seed: int) -> Store[Any]:
@@ -32,7 +34,7 @@ def saved(store: Store[Any], chance: Random) -> list[Any]:
     return chance.sample(bins + apart, len(bins + apart))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not isinstance(kind, PLANS)], ids=repr)
 @pytest.mark.parametrize("bins", [2, 1 << 8, 1 << 15])
 def test_what_is_read_is_what_the_store_shows(kind: Kind, bins: int) -> None:
     store = grown(kind, bins, 3)
@@ -43,7 +45,7 @@ def test_what_is_read_is_what_the_store_shows(kind: Kind, bins: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", PINNING, ids=repr)
+@pytest.mark.parametrize("kind", [kind for kind in PINNING if not isinstance(kind, PLANS)], ids=repr)
 def test_keys_that_live_apart_are_read(kind: Kind) -> None:
     store = grown(kind, 1 << 4, 4)
     before = {**{k: s for bin in store.occupied().tolist() for k, s in store.view(bin).entries.items()}}

@@ -8,7 +8,7 @@ shows on any machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import megaphone
+import megaphone.plans
 from bench.skew import fluctuate, frequencies, intervals, sample, social, stock, tpch
 from bench.skew.queries import ColumnStream, FoldOptions, JoinOptions, q5, self_join, word_count
 from bench.skew.tpch import DAYS, Numbers, Q5Tables
@@ -101,6 +102,15 @@ class Steered:
         control, updates = self._control()
         return self._keep(control, megaphone.state_machine(updates, stream, bins=BINS, interval=INTERVAL, **options))
 
+    def window_join(
+        self, streams: Mapping[str, ColumnStream], query: megaphone.plans.Query, *, name: str
+    ) -> Migratable:
+        """As `megaphone.window_join`, of two streams."""
+        control, updates = self._control()
+        plan = " ".join(query.streams)
+        made = megaphone.window_join(updates, streams, query, plan=plan, bins=BINS, interval=INTERVAL, name=name)
+        return self._keep(control, made)
+
     def join(self, left: ColumnStream, right: ColumnStream, /, **options: Unpack[JoinOptions]) -> Migratable:
         """As `dataflow.state.native.join`."""
         control, updates = self._control()
@@ -114,7 +124,7 @@ class Steered:
         assert isinstance(both, PinningStore)
         busy = Busy(self.cost)
         for store in (both.home, both.apart):
-            store.run = partial(busy.apply, store.run)  # type: ignore[method-assign]
+            store.run = partial(busy.apply, store.run)
         self.made.append((control, operator))
         return operator
 
@@ -204,23 +214,23 @@ class Trades:
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         rng = np.random.default_rng(shape.seed)
-        each, epoch = shape.epochs * shape.records, 0
+        each = shape.epochs * shape.records
         for made in stock(each, z=shape.z, intervals=shape.intervals, seed=shape.seed):
             if shape.shuffled:
                 made = {**made, "stock": rng.integers(0, 1_036, each)}
             for rows in np.split(np.arange(each), shape.epochs):
                 chosen = {name: made[name][rows] for name in ("stock", "player", "side")}
-                yield {"trades": {**chosen, "at": np.full(shape.records, epoch)}}
-                epoch += 1
+                yield {"trades": chosen}
 
 
 class Revenue:
     """The continuous TPC-H Q5, for all regions at once: who buys and who supplies changes between intervals."""
 
+    window = 20  # epochs
+
     def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         every = np.ones(25, bool)
-        revenue = q5(streams, keep, every, start=0, length=DAYS)
-        return revenue
+        return q5(streams, keep, every, start=0, length=DAYS, window=self.window)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         """An order has four lines on average: an epoch of so many records has a fifth as many orders."""
@@ -228,13 +238,16 @@ class Revenue:
         made = tpch(count / 1_500_000, z=shape.z, seed=shape.seed)
         lines = np.searchsorted(made.lineitem["orderkey"], np.arange(count + 1))
         rng = np.random.default_rng(shape.seed)
-        first = True
+        first, epoch = True, 0
         for orders in np.split(np.arange(count), shape.intervals):
             buyers, suppliers = self._chances(shape, made, first, rng)
             for rows in np.array_split(orders, shape.epochs):
                 sold = slice(lines[rows[0]], lines[rows[-1] + 1])
                 placed = {name: column[rows] for name, column in made.orders.items()}
+                placed["at"] = np.full(len(rows), epoch)
                 lineitem = {name: column[sold] for name, column in made.lineitem.items()}
+                lineitem["at"] = np.full(len(lineitem["suppkey"]), epoch)
+                epoch += 1
                 yield {
                     "customer": _all_or_none(made.customer, first),
                     "supplier": _all_or_none(made.supplier, first),

@@ -24,10 +24,29 @@ from dataflow.state.values import Record, State
 from dataflow.time.order import Time
 
 
-class ColumnStore(Store[Columns]):
+class KeyedStore(Store[Columns]):
+    """A store in columns of which single keys can be taken out: it can be the place of keys that live apart."""
+
+    @abstractmethod
+    def be_apart(self) -> None:
+        """Keys here live apart from their bins, each on its own."""
+
+    @abstractmethod
+    def view_all(self) -> dict[Key, State]:
+        """By key, a copy of its state. O(state)."""
+
+    @abstractmethod
+    def copy_keys(self, limit: int) -> Iterator[Piece]:
+        """Every key as it would travel to live apart; all stay."""
+
+
+class ColumnStore(KeyedStore):
     """State by key in typed columns."""
 
     table: Table
+
+    def be_apart(self) -> None:
+        self.table.single = True
 
     def accept(self, batch: Batch) -> Columns:
         return require_columns(batch, self.name)
@@ -113,7 +132,6 @@ class ColumnStore(Store[Columns]):
         return {}  # keys that live apart have a store of their own: see megaphone.keys.pinning, `view_all`
 
     def view_all(self) -> dict[Key, State]:
-        """By key, a copy of its state. O(state)."""
         return self._entries(*self.table.scan())
 
     def _entries(self, keys: Words, rows: Ints) -> dict[Key, State]:
@@ -143,7 +161,6 @@ class ColumnStore(Store[Columns]):
         return iter(())  # keys that live apart have a store of their own: see megaphone.keys.pinning, `copy_keys`
 
     def copy_keys(self, limit: int) -> Iterator[Piece]:
-        """Every key as it would travel to live apart; all stay."""
         for key in self.keys_here():
             yield from self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=True), True, limit)
 

@@ -132,7 +132,7 @@ class JoinStore(ColumnStore):
             count, words = take_chain(self.table, field, pool, key, keep=True)
             rows = words.reshape(count, len(pool.columns))
             kinds = [kind.dtype for kind in pool.kinds or ()]
-            columns = [_narrow(np.ascontiguousarray(rows[:, i]), kind) for i, kind in enumerate(kinds)]
+            columns = [narrow(np.ascontiguousarray(rows[:, i]), kind) for i, kind in enumerate(kinds)]
             values = zip(*(column.tolist() for column in columns), strict=True)
             sides[field] = [dict(zip(pool.columns, row, strict=True)) for row in values] or [{}] * count
         return sides
@@ -183,7 +183,7 @@ class JoinStore(ColumnStore):
             found = Kind(array.dtype, zone_of(array))
             if found != kind:
                 raise TypeError(f"{self.name}: column {pool.columns[i]!r} is {found}, and was {kind} before")
-            values[:, i] = _widen(plain(array))
+            values[:, i] = widen(plain(array))
         return values
 
     def _number(self, column: Column, name: str) -> Array:
@@ -197,7 +197,7 @@ class JoinStore(ColumnStore):
         kept = words.reshape(-1, other.segments.stride)[rows]
         assert other.kinds is not None or not len(rows)
         theirs = {
-            name: with_zone(_narrow(np.ascontiguousarray(kept[:, 1 + i]), kind.dtype), kind.zone)
+            name: with_zone(narrow(np.ascontiguousarray(kept[:, 1 + i]), kind.dtype), kind.zone)
             for i, (name, kind) in enumerate(zip(other.columns, other.kinds or (), strict=True))
         }
         ours = {name: batch[name].take(records) for name in self._pools[side].columns}
@@ -206,13 +206,13 @@ class JoinStore(ColumnStore):
         return Columns.trusted({"key": key, **left, **right}, len(records))
 
 
-def _widen(array: Array) -> Words:
+def widen(array: Array) -> Words:
     """Numbers of whatever type as words of 64 bits."""
     wide = {"f": np.float64, "u": np.uint64}.get(array.dtype.kind, np.int64)
     return array.astype(wide).view(np.uint64)
 
 
-def _narrow(words: Words, kind: np.dtype[np.generic]) -> Array:
+def narrow(words: Words, kind: np.dtype[np.generic]) -> Array:
     """The numbers that were widened."""
     wide = {"f": np.float64, "u": np.uint64}.get(kind.kind, np.int64)
     return words.view(wide).astype(kind)

@@ -15,7 +15,7 @@ from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from dataflow.compiled.intrinsics import Definition
-from dataflow.state.arrays import Ctl, Int, Meta, Word, Words
+from dataflow.state.arrays import Ctl, Int, Ints, Meta, Word, Words
 from dataflow.state.memory.allocation import BLOCKS
 
 BLOCK = 64  # rows that are fetched from memory together, of a hash table
@@ -42,7 +42,7 @@ def _fetch(typingctx: object, words: Type, index: Type) -> Definition:
     return types.void(words, types.int64), generate
 
 
-fetch_row = cast(Callable[[Words | Meta, np.int64], None], intrinsic(_fetch))  # as compiled code calls it
+fetch_row = cast(Callable[[Words | Meta | Ints, np.int64], None], intrinsic(_fetch))  # as compiled code calls it
 
 
 @njit()

@@ -1,0 +1,63 @@
+"""Windowed joins in columns: how fast they are, and what records wait for while a plan changes, by method."""
+
+from __future__ import annotations
+
+import dataflow
+from bench.joining import NEW, OLD, Pairing, PlanLoad, closed_loop, measure, plain_loop, polars_join
+from bench.registry import benchmark, figure
+from bench.run import Run
+from megaphone.harness import Outcome, plots
+
+WAYS = (
+    ("moving-state", "all at once"),
+    ("moving-state", "bin by bin"),
+    ("parallel-track", "all at once"),
+    ("hybmig", "all at once"),
+    ("hybmig", "bin by bin"),
+)
+
+
+@benchmark("plans", "a windowed join in columns against a plain loop and polars; latency while a plan changes")
+def plans(run: Run) -> None:
+    pairing = Pairing(size=1 << (14 if run.quick else 16), window=20, domain=1 << (18 if run.quick else 20))
+    seconds = 2.0 if run.quick else 8.0
+    sent, found, took = plain_loop(pairing, seconds)
+    plain = sent / took
+    run.report("plain loop, one core", plain / 1e6, "million records/s")
+    run.report("plain loop: results of a record", found / sent, "results")
+    ((sent, joined, took),) = dataflow.execute(closed_loop, pairing, seconds, workers=1)
+    run.report("window_join, one worker", sent / took / 1e6, "million records/s", baseline=plain / 1e6)
+    run.report("window_join: results of a record", joined / sent, "results")
+    records, took = polars_join(pairing, 3)
+    run.report("polars, one window at once, all cores", records / took / 1e6, "million records/s", baseline=plain / 1e6)
+    for method, strategy in run.each("methods", (WAYS[0], WAYS[-1])):
+        _report(run, f"{method}, {strategy}", measure(_load(run), method, strategy))
+
+
+@figure("hybmig-1", "latency while a plan changes, by method, over time, with the compiled join")
+def figure_1(run: Run) -> None:
+    load, runs = _load(run), []
+    for method, strategy in run.each("methods", WAYS):
+        name = f"{method}, {strategy}"
+        runs.append((name, measure(load, method, strategy)))
+        _report(run, *runs[-1])
+    caption = (
+        f"One worker, four streams of {load.rate / 4e3:g} thousand records/s each, a window of "
+        f"{load.window * load.epoch:g} s, {load.bins} bins, epochs of {load.epoch * 1e3:g} ms. "
+        f"The plan goes from {OLD} to {NEW}. One run each."
+    )
+    run.draw(plots.timelines(runs, "Latency while the plan of a join changes", caption))
+
+
+def _load(run: Run) -> PlanLoad:
+    return PlanLoad(60_000, 36_000, 250) if run.quick else PlanLoad(120_000, 72_000, 250)
+
+
+def _report(run: Run, name: str, outcome: Outcome) -> None:
+    """The maximum latency from the start of the migration until nothing old is left, against that before."""
+    told = name if outcome.sustained else f"{name} (not sustained)"
+    for migration in outcome.migrations:
+        before, during = (part.quantile(1.0) / 1e6 for part in (migration.before, migration.during))
+        run.report(f"{told}: maximum latency", during, "ms", baseline=before)
+        low, high = (part.quantile(0.99) / 1e6 for part in (migration.before, migration.during))
+        run.report(f"{told}: .99 of latencies", high, "ms", baseline=low)

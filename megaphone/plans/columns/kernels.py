@@ -1,0 +1,304 @@
+"""Compiled loops over rings: rows of one edge of a plan, in the order in which they came, chained by key.
+
+A row has the hash of its key, the number of the row before it of the same key, the times of its first and last
+component, and the numbers of its components in their streams' rings (a stream's own ring has none: the row is the
+component). Rows are numbered from 0 on, for ever; a row is at its number modulo the room, which is a power of two. A
+slot of the hash table has a hash and the number of the last row that has it; -1 where there is nothing. What is before
+`base` has been forgotten, and what is before `valid[bin]` has left with its bin: chains end there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Flags, Int, Ints, Word, Words
+from dataflow.state.tables.blocks import BLOCK, fetch_row
+
+HASH, BEFORE, FIRST, LAST, PARTS = 0, 1, 2, 3, 4  # columns of a row
+AHEAD = 16  # rows that are fetched before they are used
+NEVER = -(1 << 62)  # before all times; a row that begins then has left with its key
+
+
+@kernel(
+    "int64(uint64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64, int64, int64, uint64,"
+    " int64[::1])"
+)
+def insert(
+    hashes: Words,
+    first: Ints,
+    last: Ints,
+    parts: Ints,
+    rows: Ints,
+    slots: Ints,
+    base: Int,
+    number: Int,
+    used: Int,
+    shift: Word,
+    counts: Ints,
+) -> Int:
+    """Adds rows, the first of which has a number; how many slots are used then. There is room for all."""
+    room, most = rows.shape[0] - 1, slots.shape[0] - 1
+    for i in range(hashes.size):
+        if i % BLOCK == 0:
+            for j in range(i, min(i + BLOCK, hashes.size)):
+                fetch_row(slots, (np.int64(hashes[j]) & most) * 2)
+        hashed = np.int64(hashes[i])
+        at, free, before = hashed & most, np.int64(-1), np.int64(-1)
+        while True:
+            head = slots[at, 1]
+            if head == -1:
+                if free >= 0:
+                    at = free
+                else:
+                    used += 1
+                break
+            if slots[at, 0] == hashed:
+                before = head
+                break
+            if free < 0 and head < base:  # its rows have been forgotten
+                free = at
+            at = (at + 1) & most
+        slots[at, 0] = hashed
+        slots[at, 1] = number
+        row = number & room
+        rows[row, 0] = hashed
+        rows[row, 1] = before
+        rows[row, 2] = first[i]
+        rows[row, 3] = last[i]
+        for k in range(parts.shape[1]):
+            rows[row, 4 + k] = parts[i, k]
+        counts[np.int64(hashes[i] >> shift)] += 1
+        number += 1
+    return used
+
+
+@kernel("void(uint64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
+def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, slots: Ints, heads: Ints) -> None:
+    """The last row of each of a block of hashes, or -1. Slots, and then rows, are fetched before they are used: the
+    processor would else wait for memory at each."""
+    most, room, stride = slots.shape[0] - 1, rows.shape[0] - 1, rows.shape[1]
+    for i in range(start, end):
+        fetch_row(slots, (np.int64(hashes[i]) & most) * 2)
+    for i in range(start, end):
+        hashed = np.int64(hashes[i])
+        at = hashed & most
+        number = slots[at, 1]
+        while number != -1 and slots[at, 0] != hashed:
+            at = (at + 1) & most
+            number = slots[at, 1]
+        heads[i - start] = number
+        if number >= 0:
+            fetch_row(rows, (number & room) * stride)
+
+
+@kernel(
+    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64, int64, int64[::1],"
+    " uint64, int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
+)
+def probe(
+    hashes: Words,
+    first: Ints,
+    last: Ints,
+    low: Ints,
+    rows: Ints,
+    slots: Ints,
+    base: Int,
+    limit: Int,
+    valid: Ints,
+    shift: Word,
+    window: Int,
+    ordered: bool,
+    start: Int,
+    ones: Ints,
+    others: Ints,
+    count: Ints,
+) -> Int:
+    """Pairs of what is given, from `start` on, and the rows before `limit` of the same key that are within the window
+    and not before `low`; as far as there is room for them. Where it stopped; `count` has the number of pairs.
+
+    `ordered`: rows of a key are in the order of their times, so that a chain need not be followed to its end.
+    """
+    room, most_pairs = rows.shape[0] - 1, ones.size
+    total = count[0]
+    heads = np.empty(BLOCK, np.int64)
+    for i in range(start, hashes.size):
+        if (i - start) % BLOCK == 0:
+            find_heads(hashes, i, min(i + BLOCK, hashes.size), rows, slots, heads)
+        number = heads[(i - start) % BLOCK]
+        bound = max(base, valid[np.int64(hashes[i] >> shift)])
+        began, earliest, one_first, one_last = total, low[i], first[i], last[i]
+        while number >= bound:
+            row = number & room
+            if number < limit:
+                other_first = rows[row, 2]
+                if other_first >= earliest:
+                    if max(rows[row, 3], one_last) - min(other_first, one_first) <= window:
+                        if total == most_pairs:
+                            count[0] = began
+                            return i
+                        ones[total] = i
+                        others[total] = number
+                        total += 1
+                elif ordered:
+                    break
+            number = rows[row, 1]
+    count[0] = total
+    return np.int64(hashes.size)
+
+
+@kernel(
+    "void(int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1],"
+    " uint64[::1], int64[::1], int64[::1], int64[:,::1])"
+)
+def combine(
+    ones: Ints,
+    others: Ints,
+    hashes: Words,
+    first: Ints,
+    last: Ints,
+    parts: Ints,
+    rows: Ints,
+    pick: Ints,
+    out_hashes: Words,
+    out_first: Ints,
+    out_last: Ints,
+    out_parts: Ints,
+) -> None:
+    """Composites of pairs. `pick`: for each component, its place among those of the one and then of the other."""
+    room, mine, is_source = rows.shape[0] - 1, parts.shape[1], rows.shape[1] == 4
+    for i in range(ones.size):
+        if i + AHEAD < ones.size:
+            fetch_row(rows, (others[i + AHEAD] & room) * rows.shape[1])
+        one, row = ones[i], others[i] & room
+        out_hashes[i] = hashes[one]
+        out_first[i] = min(first[one], rows[row, 2])
+        out_last[i] = max(last[one], rows[row, 3])
+        for k in range(pick.size):
+            place = pick[k]
+            if place < mine:
+                out_parts[i, k] = parts[one, place]
+            elif is_source:
+                out_parts[i, k] = others[i]
+            else:
+                out_parts[i, k] = rows[row, 4 + place - mine]
+
+
+@kernel("int64(int64[:,::1], int64[::1], int64, int64, int64, uint64, int64[::1], int64[::1], int64[::1])")
+def purge(
+    rows: Ints, stamps: Ints, base: Int, end: Int, before: Int, shift: Word, valid: Ints, counts: Ints, live: Ints
+) -> Int:
+    """Forgets the rows at the front that came before a time; the number of the first that is left. `live`: how many
+    rows count, in all."""
+    room = rows.shape[0] - 1
+    while base < end:
+        row = base & room
+        if stamps[row] >= before:
+            break
+        bin = np.int64(np.uint64(rows[row, 0]) >> shift)
+        if base >= valid[bin] and rows[row, 2] != NEVER:
+            counts[bin] -= 1
+            live[0] -= 1
+        base += 1
+    return base
+
+
+@kernel("void(int64[:,::1], uint64)")
+def unlink(slots: Ints, key: Word) -> None:
+    """Forgets where the chain of a hash begins. Others are still found behind its slot."""
+    most, hashed = slots.shape[0] - 1, np.int64(key)
+    at = hashed & most
+    while slots[at, 1] != -1:
+        if slots[at, 0] == hashed:
+            slots[at, 1] = -2
+            return
+        at = (at + 1) & most
+
+
+@kernel("int64(int64[:,::1], int64, int64[:,::1])")
+def rehash(slots: Ints, base: Int, into: Ints) -> Int:
+    """Puts the slots whose rows have not been forgotten into another table; how many those are."""
+    most, used = into.shape[0] - 1, 0
+    for i in range(slots.shape[0]):
+        if slots[i, 1] >= base:
+            at = slots[i, 0] & most
+            while into[at, 1] != -1:
+                at = (at + 1) & most
+            into[at, 0] = slots[i, 0]
+            into[at, 1] = slots[i, 1]
+            used += 1
+    return used
+
+
+@kernel("int64(int64[:,::1], int64, int64, uint64, boolean[::1], int64[::1], int64, int64[::1])")
+def scan(
+    rows: Ints, base: Int, end: Int, shift: Word, wanted: Flags, valid: Ints, low: Int, numbers: Ints
+) -> Int:
+    """The rows of the bins that are wanted, without those that begin before `low`; how many they are."""
+    room, count = rows.shape[0] - 1, 0
+    for number in range(base, end):
+        row = number & room
+        bin = np.int64(np.uint64(rows[row, 0]) >> shift)
+        if wanted[bin] and number >= valid[bin] and rows[row, 2] >= low:
+            numbers[count] = number
+            count += 1
+    return count
+
+
+@kernel("void(int64[::1], int64[:,::1], uint64[::1], int64[::1], int64[::1], int64[:,::1])")
+def fetch(numbers: Ints, rows: Ints, hashes: Words, first: Ints, last: Ints, parts: Ints) -> None:
+    """Rows as what is given to `probe` and `insert`."""
+    room, is_source = rows.shape[0] - 1, rows.shape[1] == 4
+    for i in range(numbers.size):
+        row = numbers[i] & room
+        hashes[i] = np.uint64(rows[row, 0])
+        first[i] = rows[row, 2]
+        last[i] = rows[row, 3]
+        if is_source:
+            parts[i, 0] = numbers[i]
+        else:
+            for k in range(parts.shape[1]):
+                parts[i, k] = rows[row, 4 + k]
+
+
+@kernel("void(uint64[::1], int64[:,::1], int64, int64[:,::1], uint64, int32[::1], int64[:,:,::1], int64, uint64[::1])")
+def cut(
+    hashes: Words,
+    parts: Ints,
+    column: Int,
+    rows: Ints,
+    shift: Word,
+    courses: NDArray[np.int32],
+    cuts: Ints,
+    slot: Int,
+    alive: Words,
+) -> None:
+    """Strikes the chains which a component breaks: it is not from before the time that its bin's course has for it.
+    `cuts`: by course, chain and slot."""
+    room = rows.shape[0] - 1
+    for i in range(hashes.size):
+        time = rows[parts[i, column] & room, 2]
+        course = courses[np.int64(hashes[i] >> shift)]
+        for chain in range(cuts.shape[1]):
+            if time >= cuts[course, chain, slot]:
+                alive[i] &= ~(np.uint64(1) << np.uint64(chain))
+
+
+@kernel("void(int64[:,::1], int64, uint64[:,::1], uint64[:,::1])")
+def gather(parts: Ints, column: Int, values: Words, out: Words) -> None:
+    """The values of components, column by column."""
+    room = values.shape[0] - 1
+    for i in range(parts.shape[0]):
+        if i + AHEAD < parts.shape[0]:
+            fetch_row(values, (parts[i + AHEAD, column] & room) * values.shape[1])
+        row = parts[i, column] & room
+        for k in range(values.shape[1]):
+            out[k, i] = values[row, k]
+
+
+@kernel("void(uint64[::1], uint64, int64[::1])")
+def count_bins(hashes: Words, shift: Word, counts: Ints) -> None:
+    """Counts the records of each bin."""
+    for i in range(hashes.size):
+        counts[np.int64(hashes[i] >> shift)] += 1
