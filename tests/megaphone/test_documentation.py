@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path) -> None:
 
 
 def test_the_programs_of_the_readme_run_and_show_something(tmp_path: Path) -> None:
-    first, second = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    first, second, _ = _programs()
     done = _run(tmp_path, first)
     counted = [f"0 {word} {count}" for word, count in [("dog", 1), ("fox", 1), ("lazy", 1), ("quick", 1), ("the", 2)]]
     assert (sorted(done.stdout.splitlines()), done.stderr) == (counted, "")
@@ -32,11 +34,34 @@ def test_the_programs_of_the_readme_run_and_show_something(tmp_path: Path) -> No
     assert (nothing, done.stderr) == ("worker 1 has 0 keys", "")
 
 
+def test_the_program_of_the_readme_that_loses_nothing_goes_on(tmp_path: Path) -> None:
+    """Its command, twice: the second run finds what was appended, and nothing else."""
+    (tmp_path / "app.py").write_text(_programs()[2])
+    (tmp_path / "logs").mkdir()
+    command = ["-m", "dataflow", "run", "app:main", "--workers", "2", "--recovery", "state/", "logs/", "out.db"]
+    for text, totals in (("the quick fox\nthe dog\n", [("dog", 1), ("fox", 1), ("quick", 1), ("the", 2)]),
+                         ("the end\n", [("dog", 1), ("end", 1), ("fox", 1), ("quick", 1), ("the", 3)])):  # fmt: skip
+        with (tmp_path / "logs" / "a.txt").open("a") as file:
+            file.write(text)
+        done = _execute(tmp_path, *command)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        with closing(sqlite3.connect(tmp_path / "out.db")) as database:
+            assert database.execute("select word, total from totals order by word").fetchall() == totals
+
+
+def _programs() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
 def _run(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     path = folder / "program_of_the_page.py"  # folds are compiled from their file
     path.write_text(program)
+    return _execute(folder, path.name)
+
+
+def _execute(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", path.name], cwd=folder,
+        [sys.executable, "-W", "error", *arguments], cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
