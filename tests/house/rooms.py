@@ -56,7 +56,7 @@ megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state da
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
 megaphone.migration: dataflow dataflow.errors dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
 megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
-megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
+megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
 megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
 megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds

@@ -12,6 +12,7 @@ import pytest
 
 import dataflow
 import megaphone
+from dataflow.columns import Columns
 from dataflow.testing import simulate
 from megaphone.plans.columns import kernels, travel
 from megaphone.plans.columns.background import StateJob
@@ -118,6 +119,30 @@ def test_results_that_parallel_track_holds_back() -> None:
     assert Counter(columns) == Counter(rows)
     late = [result for at, result in columns if at == 7 and int(max(r[2][1:] for r in result)) < 7]
     assert len(late) > 20
+
+
+def test_state_has_an_end() -> None:
+    """A burst, then a trickle: rings give room back; and when nothing comes any more, nothing is left."""
+    query = Query(("a", "b", "c"), 5, on="key")
+    store = PlanColumnStore("join", 4, query, query.plan("(a b) c"))
+
+    def rows() -> int:
+        return sum(map(len, store._joiner.every_ring()))
+
+    def room() -> int:
+        return sum(len(ring.rows) for ring in store._joiner.sources)
+
+    for time in range(600):
+        keys = np.arange(4000 if time < 10 else 3) + time % 7
+        store.run(time, [[Columns({"key": keys})] for _ in query.streams])
+        if time == 10:
+            most, widest = rows(), room()
+    assert most > 60_000 and rows() < 3 * 6 * 3 * 10 and room() < widest / 8
+    time = 600
+    while (due := store.least_pending) is not None:
+        time = due
+        assert not store.run(time, [])
+    assert time <= 600 + 5 + 1 and rows() == 0 and not len(store.occupied())
 
 
 def cannot_compile(one: Any, other: Any) -> bool:

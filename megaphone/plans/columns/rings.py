@@ -6,14 +6,18 @@ O(1): the ring notes that what it has of it so far is not valid. To list a bin's
 
 from __future__ import annotations
 
+import sys
+import weakref
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from dataflow.state.arrays import Flags, Ints, Words
+from dataflow.state.memory.prefault import STOP, start
 from megaphone.plans.columns import kernels
 
 A = TypeVar("A", Ints, Words)
+_LARGE = 32 << 20  # bytes of a room that are touched ahead
 _LEAST = 1 << 6  # rows and slots of a ring in which there is nothing
 
 
@@ -64,13 +68,17 @@ class Ring:
         self.base = 0  # the first row that has not been forgotten
         self.end = 0  # the number of the next
         self.hint = room  # where it is moved to another room: for at least so many rows
-        self._moved_at = 0  # the number of the next when it was moved to this room
+        self._first = 0  # the number of the first row that is touched ahead
+        self._moved = 0  # the first row that was moved to this room, or came to it
         self.start = 0  # the number of the first of the time at hand
         self.used = 0  # slots
         self.valid: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its first row that counts
         self.counts: Ints = np.zeros(max(bins, 2), np.int64)  # by bin, its rows that count
         self._live: Ints = np.zeros(1, np.int64)  # the sum of these
         self._stamp = kernels.NEVER
+        self._given: Ints = np.zeros(1, np.int64)  # rows of this room that have been written to
+        self._ahead: Ints | None = None  # what a thread looks at that touches memory ahead of these
+        self._prefault()
 
     @property
     def live(self) -> int:
@@ -102,7 +110,20 @@ class Ring:
     def resize(self, room: int) -> None:
         """Moves its rows to a larger or a smaller room."""
         self.rows, self.stamps = self.moved(self.rows, room), self.moved(self.stamps, room)
-        self._moved_at = self.end
+        self._moved = self.base
+        self._prefault()
+
+    def _prefault(self) -> None:
+        """Has a large room touched ahead of what is written: for the first time that takes milliseconds a page."""
+        if self._ahead is not None:
+            self._ahead[STOP] = 1
+            self._ahead = None
+        if self.rows.nbytes >= _LARGE and sys.platform == "linux":
+            words = self.rows[self.end & (len(self.rows) - 1) :]  # until the ring comes round
+            self._given = np.zeros(1, np.int64)
+            self._first = self.end
+            self._ahead = start(words.view(np.uint64), self._given, 8 * words.shape[1], words.nbytes)
+            weakref.finalize(self, self._ahead.__setitem__, STOP, 1)
 
     def moved(self, array: A, room: int) -> A:
         """An array by row in another room: a few copies of what lies side by side."""
@@ -132,6 +153,8 @@ class Ring:
         )  # fmt: skip
         self.end += count
         self._live += count
+        if self._ahead is not None:
+            self._given[0] = self.end - self._first
 
     def _fill(self, array: Ints, value: int, count: int) -> None:
         at, room = self.end & (len(array) - 1), len(array)
@@ -165,9 +188,9 @@ class Ring:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Moves to a smaller room if all of this one has been written to, and little is left."""
-        room = len(self.rows)
-        if room > _LEAST and 8 * len(self) < room < self.end - self._moved_at:
+        """Moves to a smaller room if little is left of what has been written to."""
+        written = min(len(self.rows), self.end - self._moved)
+        if written > 8 * _LEAST and 8 * len(self) < written:
             self.resize(max(_LEAST, 1 << (2 * len(self)).bit_length()))
             self._rehash(0)
 
