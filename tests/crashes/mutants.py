@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import trio
 
@@ -39,6 +40,7 @@ class Fault:
     patch: Callable[[Patch], None]
     kinds: frozenset[str]
     abandoned: bool
+    start: int  # from which seed on to look: some are rare
 
     def concerns(self, seed: int) -> bool:
         """Whether the case of a seed could show it."""
@@ -50,11 +52,13 @@ class Fault:
 MUTANTS: dict[str, Fault] = {}
 
 
-def concerns(*kinds: str, abandoned: bool = False) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def concerns(
+    *kinds: str, abandoned: bool = False, start: int = 0
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Registers a fault that only shows in programs with one of these kinds."""
 
     def register(fault: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS[fault.__name__] = Fault(fault, frozenset(kinds), abandoned)
+        MUTANTS[fault.__name__] = Fault(fault, frozenset(kinds), abandoned, start)
         return fault
 
     return register
@@ -219,11 +223,24 @@ def pins_forgotten(patch: Patch) -> None:
     patch.setattr(KeptPlacement, "restore", without)
 
 
-@concerns("migratable")
+@concerns("pin", start=500)
 def configuration_of_another_time(patch: Patch) -> None:
-    """A snapshot has the last configuration that is final, and not the one before the cut."""
+    """A snapshot has the last configuration that is final, and not the one before the cut. Bins come back to where that
+    says, all the same; but a key that is pinned later is looked for apart from its bin."""
     share = KeptPlacement.share
-    patch.setattr(KeptPlacement, "share", lambda self, cut: share(self, cut + 2))
+    patch.setattr(KeptPlacement, "share", lambda self, cut: share(self, cut + 4))
+
+
+@concerns("move", "moves", "assign")
+def configuration_forgotten(patch: Patch) -> None:
+    """Bins are dealt out anew after each crash."""
+    restore = KeptPlacement.restore
+
+    def without(self: Any, shares: Mapping[int, Any]) -> None:
+        table = np.arange(len(shares[0][0]) // 2) % self._peers
+        restore(self, {**shares, 0: [table.astype("<u2").tobytes(), *shares[0][1:]]})
+
+    patch.setattr(KeptPlacement, "restore", without)
 
 
 # --------------------------------------------------------------------------------------------------------------- sinks
