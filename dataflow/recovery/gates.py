@@ -66,6 +66,11 @@ class Gates:
         self._move_all()
 
     @property
+    def idle(self) -> bool:
+        """Whether no cut is under way or announced."""
+        return not self._cuts
+
+    @property
     def resumed(self) -> bool:
         """Whether every participant has resumed."""
         return len(self._given) == self._count

@@ -239,7 +239,7 @@ class Keeper:
         if outcome.cut == FOREVER:
             await self._conclude_final(outcome)
         else:
-            await self._get_ready()
+            await self._get_ready(lambda: True)  # this cut has been written, and the next waits for `conclude`
             self._gates.conclude(outcome.cut)
 
     async def _grant(self, outcome: SnapshotOutcome) -> None:
@@ -265,11 +265,16 @@ class Keeper:
 
     # Life
 
-    async def _get_ready(self) -> None:
-        """Has participants make memory ready for the next cut, a little at a time: the stream goes on meanwhile."""
+    async def _get_ready(self, may: Callable[[], bool]) -> None:
+        """Has participants make memory ready for the next cut, a little at a time: the stream goes on meanwhile. Only
+        while they `may`: what was copied for a cut under way is in that memory until it is written."""
         for gate in tuple(self.participants.values()):
-            for _ in gate.participant.get_ready():
-                await trio.sleep(_PAUSE)
+            if may():
+                for _ in gate.participant.get_ready():
+                    await trio.sleep(_PAUSE)
+
+    def _is_idle(self) -> bool:
+        return self._gates.idle
 
     async def _run(self) -> None:
         if self._context.worker == 0:
@@ -280,7 +285,7 @@ class Keeper:
             self._gates.resume(gate)
         for cut in tuple(self._heard):
             self._write_if_complete(cut)
-        await self._get_ready()
+        await self._get_ready(self._is_idle)
         if self._context.worker == 0:
             self._context.spawn(self._announcer.run_savepoints)
             await self._announcer.run()

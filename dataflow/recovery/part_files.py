@@ -263,6 +263,11 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def load_format() -> None:
+    """Imports what writing and reading part files takes: some tenths of a second, which a stream should not wait."""
+    _pyarrow()
+
+
 def _pyarrow() -> ModuleType:
     import pyarrow
     import pyarrow.ipc

@@ -13,7 +13,7 @@ from dataflow.recovery.catalogue import claim, commit
 from dataflow.recovery.format import decode_manifest
 from dataflow.recovery.manifest import Manifest, SavedFile, SavedOperator, follow, stale_shards
 from dataflow.recovery.opening import open_storage
-from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, store_part
+from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, load_format, store_part
 from dataflow.recovery.parts import SnapshotOutcome, SnapshotPart
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.resume import Resume
@@ -34,6 +34,7 @@ class Vault:
         self.incarnation = resume.incarnation
         self._workers = workers
         self._buffers = PartBuffers()
+        load_format()  # now: nobody waits for records yet
         self._retention = Retention(self.storage, dataflow, self.policy.keep)
         encoded = resume.manifests.get(dataflow)
         self._last: Manifest | None = None if encoded is None else decode_manifest(encoded, f"snapshot of {dataflow!r}")

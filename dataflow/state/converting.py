@@ -43,10 +43,9 @@ class Conversion:
         for field in table.fields:
             table[field][rows] = np.asarray(new[field])[here]
         if pending is not None and self._store.pending is not None and len(pending):
-            words = pending.reshape(-1, self._store.pending.stride)
-            bins = table.bins_of(np.ascontiguousarray(words[:, 1]))
+            bins = table.bins_of(self._store.pending.keys_of(pending))
             kept = self._mine(bins, owns)
-            self._store.pending.add(np.ascontiguousarray(words[kept]).reshape(-1), bins[kept])
+            self._store.pending.add(self._store.pending.only(pending, kept), bins[kept])
 
     def _mine(self, bins: Ints, owns: Callable[[int], bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         owned = np.array([owns(bin) for bin in range(self._store.bins)])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dataflow.errors import TimeError
-from dataflow.state.arrays import Ints, Values, Words
+from dataflow.state.arrays import Flags, Ints, Values, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part, Segments
 from dataflow.state.tables import heaps
@@ -64,6 +64,14 @@ class Pending(Part):
         if len(rows) == _CHUNK:
             rows = np.concatenate([rows, self._take(int(rows[-1, 0].view(np.int64)))])
         return np.ascontiguousarray(rows[:, 0]).view(np.int64), *self._columns(rows)
+
+    def keys_of(self, rows: Words) -> Words:
+        """The key of each of some records, as `rows_of` gives them."""
+        return np.ascontiguousarray(rows[1 :: self.stride])
+
+    def only(self, rows: Words, kept: Flags) -> Words:
+        """Those of some records at which there is a True."""
+        return np.ascontiguousarray(rows.reshape(-1, self.stride)[kept]).reshape(-1)
 
     def due_all(self) -> tuple[Ints, Words, list[Values]]:
         """Takes out everything: times, keys, and the values of each column."""
