@@ -22,16 +22,16 @@ KNOWING = [
 ]
 ATTRIBUTES = {"meta", "ctl", "segments", "stride"}
 # How many records are looked at together, and fetching any row of any array before it is used.
-HARMLESS: dict[str | None, set[str]] = {"dataflow.state.tables.blocks": {"BLOCK", "fetch_row"}}
+HARMLESS: dict[str, set[str]] = {"dataflow.state.tables.blocks": {"BLOCK", "fetch_row"}}
 
 
 def offences(source: str) -> Iterator[str]:
     """What a file uses of the layout."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and {alias.name for alias in node.names} <= HARMLESS.get(node.module, set()):
-            found = set()
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & MODULES
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {alias.name for alias in node.names}
+            found = {node.module, *(f"{node.module}.{name}" for name in names)} & MODULES
+            found -= {node.module} if names <= HARMLESS.get(node.module, set()) else set()
         elif isinstance(node, ast.Import):
             found = {alias.name for alias in node.names} & MODULES
         else:
