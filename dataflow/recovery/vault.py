@@ -115,7 +115,8 @@ class Vault:
             print(f"dataflow: old snapshots in {self.title} could not be deleted: {error}", file=sys.stderr)
 
     def _final_time(self, parts: Sequence[SnapshotPart]) -> Time:
-        return max((part.seen + 1 for part in parts if part.seen is not None), default=self.resume_at)
+        """After everything that anybody saw, and never before where this run began: it may have had nothing to do."""
+        return max([self.resume_at, *(part.seen + 1 for part in parts if part.seen is not None)])
 
 
 class VaultWriter:
