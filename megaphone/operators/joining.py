@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, overload
 
 from dataflow import Stream
+from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.state.stores.row_store import KeyOf, Rows
@@ -32,6 +33,38 @@ from megaphone.router.rows import RowRouter
 
 In = TypeVar("In")
 _BINS = 256
+
+
+@overload
+def window_join(  # type: ignore[overload-overlap]
+    control: Stream[Update],
+    streams: Mapping[str, Stream[Columns]],
+    query: Query,
+    *,
+    plan: str,
+    bins: int | None = ...,
+    budget: int = ...,
+    name: str = ...,
+    interval: float | Duration | None = ...,
+    columns: bool | None = ...,
+    compiled: bool = ...,
+) -> Migratable[Columns]: ...
+
+
+@overload
+def window_join(
+    control: Stream[Update],
+    streams: Mapping[str, Stream[In]],
+    query: Query,
+    *,
+    plan: str,
+    bins: int | None = ...,
+    budget: int = ...,
+    name: str = ...,
+    interval: float | Duration | None = ...,
+    columns: bool | None = ...,
+    compiled: bool = ...,
+) -> Migratable[tuple[In, ...]]: ...
 
 
 def window_join(

@@ -233,7 +233,7 @@ def windowed(control: Stream[megaphone.Replan], words: Stream[Pair], ages: Strea
     assert_type(joined, Migratable[tuple[Pair, ...]])
     assert_type(joined.map(len), Stream[int])
     assert_type(megaphone.window_join(control, {"w": words, "a": any}, query, plan="w a"), Migratable[tuple[Any, ...]])
-    megaphone.window_join(control, {"w": words, "a": ages}, query)  # type: ignore[call-arg]
+    megaphone.window_join(control, {"w": words, "a": ages}, query)  # type: ignore[call-overload]
     megaphone.plans.Query(streams=("w", "a"), on=0, window="60")  # type: ignore[arg-type]
 
 
