@@ -126,16 +126,17 @@ class _Committing(Participant):
     async def commit(self, time: Time, plain: object, token: object) -> None:
         if token is not None:
             async with self._turn:
+                await trio.lowlevel.checkpoint_if_cancelled()  # else it would open again what the task has closed
                 await self._writer.commit(token)
 
     # The task
 
     async def _run(self) -> None:
         self._context.enter_write()
-        await self._dataflow.started.wait()
-        if not self._dataflow.built:
-            return
         try:
+            await self._dataflow.started.wait()
+            if not self._dataflow.built:
+                return
             await self._resumed.wait()
             if self._gate is not None and self._place.worker == 0:
                 async with self._turn:

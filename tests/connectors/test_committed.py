@@ -228,8 +228,6 @@ def test_rows_of_one_time_arrive_in_the_order_in_which_they_were_given(tmp_path:
 # With snapshots, and crashes at any turn
 
 
-# A connection that was being made when everything crashed is closed by the collector, which psycopg warns of.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", [KeyedSqlite, JsonLines, Parquet, KeyedPostgres], ids=lambda kind: kind.__name__)
 def test_each_row_once_whenever_it_crashes(

@@ -29,7 +29,7 @@ def test_programs_get_everywhere() -> None:
     everything |= {*generating.MIGRATING_ROWS, *generating.MIGRATING_COLUMNS, "partition", "later", "saves"}
     everything |= {"source", "by hand", "append sink", "keyed sink", "move", "moves", "assign", "pin", "unpin"}
     assert everything <= set(kinds), everything - set(kinds)
-    assert min(kinds.values()) >= 5, kinds
+    assert min(kinds.values()) >= 8, kinds
 
 
 def test_crashes_get_everywhere() -> None:
