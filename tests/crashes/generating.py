@@ -119,7 +119,7 @@ class _Maker:
 
     def _grow_plain(self) -> None:
         table = ON_ROWS if self.form == ROWS else ON_COLUMNS
-        kind = self.chance.choice(list(table))
+        kind = self.chance.choice([*table, "iterate"] if self.form == ROWS else [*table])  # loops are often too large
         count, variants = table[kind]
         numbers = tuple(self.chance.randrange(n) for n in variants)
         self._apply(kind, [self._stream() for _ in range(count)], numbers)
