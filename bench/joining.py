@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,8 @@ async def closed_loop(worker: dataflow.Worker, pairing: Pairing, seconds: float)
         inputs, streams = zip(*(scope.input(name) for name in "ab"), strict=True)
         joined = megaphone.window_join(configuration, dict(zip("ab", streams, strict=True)), query, plan="a b")
         probe = joined.inspect_batch(note).probe()
-    pools = [pairing.batches(seed) for seed in range(2)]
+    pairing = replace(pairing, size=pairing.size // worker.peers)  # as many in all, on any number of workers
+    pools = [pairing.batches(2 * worker.index + side) for side in range(2)]
     sent, start, epoch, filled = 0, 0.0, 0, 2 * pairing.window
     while epoch <= filled or time.perf_counter() - start < seconds:
         if epoch == filled:

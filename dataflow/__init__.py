@@ -15,11 +15,15 @@ Where things are:
 - `time`: times, their partial orders, frontiers. `progress`: which times may still arrive where; pure, no I/O.
 - `build`: scopes, streams, and what operators are made of; `lowlevel` collects it for authors of operators.
 - `channels`: how batches get from output to input. `operators`: the operators on rows.
+- `events`: records in any order at their own times. `windows`, `joins`: windows over these and
+  joins in time, by key.
 - `sources`, `sinks`: connectors that go on where they were, and that write each record once.
 - `columns`: batches of columns and their operators. `state`: what stateful operators keep from one time to the next.
 - `run`: a worker and its dataflows. `execute`: running a program. `launch`: workers as processes.
 - `comm`: how workers reach each other, and what travels between them.
+- `spark`: workers on the executors of a Spark cluster.
 - `recovery`: snapshots, and going on from them. `asking`: a named run is asked things from another shell.
+- `members`: workers that join and leave while dataflows run.
 - `compiled`: compiled code that is kept on disk.
 - `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.

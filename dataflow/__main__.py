@@ -12,11 +12,29 @@ from operator import attrgetter
 from pathlib import Path
 
 from dataflow.asking.folder import check_run_name
+from dataflow.asking.naming import suggest
 from dataflow.comm.flow import DEFAULT_LIMIT
-from dataflow.commands import listing, save, snapshots
+from dataflow.commands import (
+    explaining,
+    get,
+    listing,
+    metrics,
+    migrate,
+    on_spark,
+    profile,
+    save,
+    scaling,
+    snapshots,
+    status,
+    stop,
+    top,
+    tracing,
+)
 from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
+from dataflow.launch.environment import hosts_of_environment, names_manager
+from dataflow.launch.health import parse_health
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
@@ -36,6 +54,9 @@ several hosts: the same command on each, with its own process number
   printf '10.0.0.1:9000\\n10.0.0.2:9000\\n' > hosts.txt           one line per host
   python -m dataflow run mymodule:main --workers 2 --hosts hosts.txt --process 0 --secret secret.txt --listen 10.0.0.1
 A host listens at the port in the file, and its workers at the ports after it; without --listen on loopback only.
+
+on a Spark cluster, one worker for each slot:
+  python -m dataflow run mymodule:main --workers 4 --on spark --master spark://10.0.0.1:7077
 
 exit status: 0 when all workers are done, 1 when one failed (the message names it), 2 for a wrong command, 130 for
 Ctrl-C, 143 for SIGTERM
@@ -92,9 +113,9 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     run.add_argument("program", metavar="MODULE:MAIN", help="an asynchronous function in an importable module")
     run.add_argument("arguments", nargs="*", help="passed on to main, as strings (after -- if they start with -)")
-    run.add_argument("--name", metavar="NAME", help="by which the run is found and steered from another shell")
+    run.add_argument("--name", metavar="NAME", help="by which it is found from another shell (default: MODULE)")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
-    run.add_argument("--hosts", type=Path, metavar="FILE", help="one host:port per line; run the same on each of them")
+    run.add_argument("--hosts", metavar="FILE", help="one host:port per line; or slurm, or kubernetes:SERVICE:REPLICAS")
     run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
     run.add_argument("--secret", type=Path, metavar="FILE", help="what all hosts know and nobody else")
     run.add_argument("--listen", metavar="ADDRESS", help="where to listen (default: loopback, 127.0.0.1)")
@@ -104,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--wait", type=float, default=30.0, metavar="SECONDS", help="for other hosts to start (default: 30)"
     )
+    run.add_argument("--health", metavar="ADDRESS", help="answer cluster managers there (docs/clusters.md)")
     run.add_argument("--limit", type=int, default=DEFAULT_LIMIT, metavar="BYTES", help="data on its way per worker")
     run.add_argument("--prefix", action="store_true", help="say on each printed line which worker printed it")
     run.add_argument(
@@ -114,9 +136,12 @@ def _parser() -> argparse.ArgumentParser:
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
-    for command in (snapshots, listing, save):
+    for command in (
+        listing, status, top, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
+    ):
         command.add_parser(commands)
     _add_recovery(run)
+    on_spark.add_options(run)
     secret = commands.add_parser("secret", help="print a new secret, for --secret")
     secret.set_defaults(command=_secret)
     return parser
@@ -158,7 +183,8 @@ def _secret(_: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     program = _find(options.program)
     warn_after = options.warn_after or None
-    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after)
+    health = parse_health(options.health) if options.health is not None else None
+    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health)
     if options.workers < 1 or options.limit < 1:
         raise UsageError("--workers and --limit must be at least 1")
     if not options.warn_after >= 0:
@@ -170,9 +196,13 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError(str(error)) from None
     recovery = _recovery(options)
     cluster = _cluster(options)
+    on_spark.check_options(options)
+    name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     try:
-        if cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, options.name)
+        if options.on == "spark":
+            on_spark.run(program, options, settings, recovery)
+        elif cluster is not None:
+            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
         else:
             execute(
                 program,
@@ -183,7 +213,7 @@ def _run(options: argparse.Namespace) -> int:
                 prefix=options.prefix,
                 warn_after=warn_after,
                 recovery=recovery,
-                name=options.name,
+                name=name,
             )
     except ClusterError:
         raise
@@ -222,22 +252,28 @@ def _find(name: str) -> Main:
 
 def _cluster(options: argparse.Namespace) -> Cluster | None:
     if options.hosts is None:
-        for name in ("process", "secret", "listen", "cert", "key", "ca"):
+        for name in ("process", "secret", "listen", "cert", "key", "ca", "health"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} is for several hosts: give --hosts as well")
         return None
-    if options.process is None or options.secret is None:
+    manager = names_manager(options.hosts)
+    if (options.process is None and not manager) or options.secret is None:
         raise UsageError("several hosts need --process, and --secret (make one with `python -m dataflow secret`)")
     tls = None
     if options.cert or options.key or options.ca:
         if not (options.cert and options.key and options.ca):
             raise UsageError("TLS needs --cert, --key and --ca, all three")
         tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
-    hosts = parse_hosts(_readable(options.hosts).read_bytes().decode("utf-8", "backslashreplace"))
-    mine = hosts[options.process][0] if 0 <= options.process < len(hosts) else "127.0.0.1"
+    if manager:
+        hosts, process = hosts_of_environment(options.hosts, os.environ)
+        process = process if options.process is None else options.process
+    else:
+        hosts = parse_hosts(_readable(Path(options.hosts)).read_bytes().decode("utf-8", "backslashreplace"))
+        process = options.process
+    mine = hosts[process][0] if 0 <= process < len(hosts) else "127.0.0.1"
     return Cluster(
         hosts,
-        options.process,
+        process,
         options.workers,
         _read_secret(options.secret),
         options.listen or (mine if is_loopback(mine) else "127.0.0.1"),
@@ -256,7 +292,9 @@ def _readable(path: Path) -> Path:
 
 def _read_secret(path: Path) -> bytes:
     secret = _readable(path).read_bytes().strip()
-    if path.stat().st_mode & 0o077:
+    found = path.stat()
+    by_others = 0o077 if found.st_uid == os.geteuid() else 0o027  # a manager's own file may be given to our group
+    if found.st_mode & by_others:
         raise UsageError(f"others can read {path}: chmod 600 it, or it is no secret")
     return secret
 

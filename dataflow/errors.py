@@ -77,6 +77,15 @@ class TooManyWorkers(DataflowError):
     """More workers than this host's limit of open files allows; none was started."""
 
 
+class NotAsGuest(DataflowError):
+    """A program that a cluster manager cannot run as asked: too few slots, a setting that forbids it, a package that is
+    not there. Nothing of it has run."""
+
+
+class ExecutorLost(WorkerFailed):
+    """A machine or a process of the cluster manager's is gone, and workers with it."""
+
+
 class CannotTravel(DataflowError, TypeError):
     """Something that main uses cannot be copied to the processes of its workers; the message names it."""
 

@@ -17,8 +17,10 @@ import trio
 from dataflow.asking.answers.known import AT_WORKER
 from dataflow.asking.door import Door, opened
 from dataflow.asking.messages import Question, Refused, decode_answer
+from dataflow.asking.naming import suggest
 from dataflow.asking.run import answer
 from dataflow.comm.flow import DEFAULT_LIMIT
+from dataflow.comm.messages import Membership
 from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
@@ -54,7 +56,7 @@ def execute(
     `warn_after`: when somebody has waited so many seconds and nothing moves, a line on standard error says for what;
     never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow). `recovery`: where snapshots
     are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
-    on from the last snapshot. `name`: by which the run is found and steered from another shell (`python -m dataflow`).
+    on from the last snapshot. `name`: by which other shells find and steer it (`python -m dataflow`); the program's.
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -71,13 +73,14 @@ def execute(
     check_warn_after(warn_after)
     refuse_inside_a_loop()
     teller.close()
+    name = suggest() if name is None else name
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
         settings = Settings(debug, limit, prefix, warn_after=warn_after)
         policy = as_recovery(recovery)
         results = run_processes(main, args, range(workers), workers, settings, recovery=policy, name=name)
-        return [results[worker] for worker in range(workers)]
+        return [results[worker] for worker in sorted(results)]
     with sigterm_interrupts():
         try:
             everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery, name)
@@ -162,19 +165,50 @@ async def _served(door: Door | None, pumps: Sequence[Pump]) -> AsyncIterator[Non
         nursery.cancel_scope.cancel()
 
 
+class _Loop:
+    """Starts workers that join in the loop that they share (`dataflow.members.scaling.Launcher`)."""
+
+    def __init__(self, everyone: list[Pump], start: Callable[[Pump], None]) -> None:
+        self._everyone = everyone
+        self._start = start
+
+    def start(self, numbers: Sequence[int], peers: int) -> None:
+        """Starts workers, which are connected at once."""
+        first = self._everyone[0]
+        for number in numbers:
+            assert number == len(self._everyone), "numbers are never used twice"
+            pump = Pump(number, peers, first.debug, first.flow.limit, first.warn_after, joins=True)
+            self._everyone.append(pump)
+            self._start(pump)
+            pump.changes.say(0, "ready")
+
+    def joined(self, numbers: Sequence[int]) -> None:
+        """They are members."""
+
+    def dismiss(self, numbers: Sequence[int]) -> None:
+        """Ends workers that have not joined."""
+        for number in numbers:
+            self._everyone[number].post(Membership(0, "dismissed"))
+
+
 async def _run_pumps(everyone: list[Pump], main: Callable[..., Awaitable[R]], args: tuple[object, ...]) -> list[R]:
     results: dict[int, R] = {}
     transport = InProcess(everyone)
 
     async def run(pump: Pump) -> None:
-        pump.transport = transport
         async with pump.running() as nursery:
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
             results[pump.index] = await pump.run_main(main, *args)
 
     async with trio.open_nursery() as nursery:
-        for pump in everyone:
+
+        def start(pump: Pump) -> None:
+            pump.transport, pump.launcher = transport, launcher
             nursery.start_soon(run, pump, name=f"main of worker {pump.index}")
+
+        launcher = _Loop(everyone, start)
+        for pump in tuple(everyone):
+            start(pump)
     return [results[pump.index] for pump in everyone]
 
 

@@ -18,16 +18,17 @@ Waiting for real I/O is not for simulations: it is reported as `Stuck`.
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Protocol
 
 import trio
 import trio.testing
 
-from dataflow.comm.messages import AnyMessage, Data
+from dataflow.comm.messages import AnyMessage, Membership
+from dataflow.comm.simulated import SimulatedNetwork, Turn
 from dataflow.errors import Stuck
 from dataflow.execute import check_main
 from dataflow.recovery.beginning import Beginnings
@@ -43,9 +44,10 @@ from dataflow.run.pump import Pump
 from dataflow.run.signal import Signal
 from dataflow.run.worker import A, R, Worker
 
-Turn = tuple[str, ...]
 Scheduler = Callable[[random.Random, Sequence[Turn]], int]
 """Of all turns that could be taken next, the place of the one that is."""
+Watcher = Callable[[Mapping[int, Pump], Sequence[AnyMessage]], None]
+"""Looks at all workers and all messages on their way."""
 
 
 def simulate(
@@ -59,6 +61,7 @@ def simulate(
     scheduler: Scheduler | None = None,
     recovery: str | Recovery | None = None,
     crash_after: int | None = None,
+    watch: Watcher | None = None,
 ) -> list[R]:
     """Runs a program under the seeded scheduler; returns what each main returned.
 
@@ -66,7 +69,9 @@ def simulate(
     chooses turns, any with equal chance unless you say. `recovery`: where snapshots are kept, in this process
     (`memory://NAME`, or a storage of your own). `crash_after`: after so many turns everything but the storage is lost,
     and `Crashed` is raised, unless the computation has ended before. A snapshot that turns out to be damaged while it
-    is restored is passed over, as `execute` does: everything begins again from the one before.
+    is restored is passed over, as `execute` does: everything begins again from the one before. `watch` is called before
+    each turn, with the machinery of all workers and every message on its way. Workers may ask for others
+    (`worker.scale`): what is returned has then what all of them returned, in the order of their numbers.
     """
     check_main(main, workers)
     if type(seed) is not int:
@@ -75,7 +80,7 @@ def simulate(
         recovery = recovery if isinstance(recovery, Recovery) else Recovery(recovery)
     mortal = None if recovery is None else Mortal(recovery, workers)
     while True:
-        simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair, mortal, crash_after)
+        simulation = Simulation(workers, seed, debug, trace, turns, scheduler or _fair, mortal, crash_after, watch)
         try:
             return _run_seeded(simulation, main, args, seed)
         except SnapshotDamaged:
@@ -213,12 +218,15 @@ class Simulation:
         scheduler: Scheduler,
         mortal: Mortal | None = None,
         crash_after: int | None = None,
+        watch: Watcher | None = None,
     ) -> None:
+        self._watch = watch
         self._scheduler = scheduler
         self._random = random.Random(seed)
-        self._network = _Network()
+        self._network = SimulatedNetwork()
         self._signal = Signal()
-        self._pumps: list[Pump] = []
+        self._pumps: dict[int, Pump] = {}
+        self._joiners: list[tuple[int, int]] = []  # workers that shall be started: number, and how many there will be
         self._workers = workers
         self._debug = debug
         self._trace = trace
@@ -230,16 +238,45 @@ class Simulation:
         self._fruitless = 0  # how often in a row that made nothing happen
         self.turn = 0
         self.began = False
+        self._start_worker: Callable[[Pump], None] = lambda pump: None
+        self._clock = _UniqueClock()
 
     async def _begin(self) -> None:
         """Makes the workers, which go on from the last snapshot, if there is one."""
         resume = None if self._mortal is None else await self._mortal.begin()
         self.began = True
-        clock = _UniqueClock()
-        self._pumps = [Pump(index, self._workers, self._debug, recovery=resume) for index in range(self._workers)]
-        for pump in self._pumps:
-            pump.transport, pump.signal, pump.clock = self._network, self._signal, clock
-            pump.grant = self._wait_for_grant
+        for index in range(self._workers):
+            self._add(Pump(index, self._workers, self._debug, recovery=resume))
+
+    def _add(self, pump: Pump) -> None:
+        pump.transport, pump.signal, pump.clock = self._network, self._signal, self._clock
+        pump.grant, pump.launcher = self._wait_for_grant, self
+        self._pumps[pump.index] = pump
+
+    # As the launcher of workers that join
+
+    def start(self, numbers: Sequence[int], peers: int) -> None:
+        """Starts workers, each at a turn of its own."""
+        self._joiners += [(number, peers) for number in numbers]
+
+    def joined(self, numbers: Sequence[int]) -> None:
+        """They are members."""
+
+    def dismiss(self, numbers: Sequence[int]) -> None:
+        """Ends workers that have not joined."""
+        self._joiners = [joiner for joiner in self._joiners if joiner[0] not in numbers]
+        for number in numbers:
+            if number in self._pumps:
+                self._network.send(number, Membership(0, "dismissed"))
+
+    def _start(self, joiner: tuple[int, int]) -> None:
+        number, peers = joiner
+        self._joiners.remove(joiner)
+        pump = Pump(number, peers, self._debug, joins=True)
+        self._add(pump)
+        self._running += 1
+        self._network.send(0, Membership(number, "ready"))
+        self._start_worker(pump)
 
     async def run(self, main: Callable[[Worker, *A], Awaitable[R]], args: tuple[*A]) -> list[R]:
         """Runs every worker's main, and the scheduler beside them."""
@@ -255,14 +292,17 @@ class Simulation:
             self._signal.set()
 
         async with trio.open_nursery() as nursery:
-            for pump in self._pumps:
-                nursery.start_soon(run_worker, pump)
+            self._start_worker = lambda pump: nursery.start_soon(run_worker, pump)
+            for pump in tuple(self._pumps.values()):
+                self._start_worker(pump)
             await self._schedule()
-        return [results[pump.index] for pump in self._pumps]
+        return [results[index] for index in sorted(results)]
 
     async def _schedule(self) -> None:
         while True:
             choices = self._choices()
+            if self._watch is not None:
+                self._watch(self._pumps, self._network.messages)
             if not choices:
                 if not await self._idle():
                     return
@@ -302,8 +342,10 @@ class Simulation:
     def _choices(self) -> list[tuple[Turn, Callable[[], None]]]:
         """Everything that could happen next."""
         choices: list[tuple[Turn, Callable[[], None]]] = []
-        for pump in self._pumps:
+        for pump in self._pumps.values():
             choices += _worker_choices(pump)
+        for joiner in self._joiners:
+            choices.append((("start", f"worker {joiner[0]}"), partial(self._start, joiner)))
         choices += [(label, self._delivery(label)) for label in self._network.waiting()]
         return choices
 
@@ -316,7 +358,7 @@ class Simulation:
 
     async def _idle(self) -> bool:
         """Nothing can happen until some main or timer goes on. False when all mains have returned."""
-        for pump in self._pumps:
+        for pump in self._pumps.values():
             pump.retire()
             pump.rest()
         await trio.testing.wait_all_tasks_blocked()
@@ -338,7 +380,7 @@ class Simulation:
         return True
 
     def _explain(self) -> str:
-        return "\n".join(explain(pump) for pump in self._pumps)
+        return "\n".join(explain(pump) for pump in self._pumps.values())
 
 
 def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
@@ -346,6 +388,8 @@ def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
         return lambda: pump.act(action)
 
     choices: list[tuple[Turn, Callable[[], None]]] = []
+    if pump.changes.stopped:
+        return choices
     for dataflow in pump.dataflows:
         where = (f"worker {pump.index}", dataflow.name)
         for number in dataflow.runnable:
@@ -356,42 +400,6 @@ def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
         if dataflow.unsettled:
             choices.append((("settle", *where), by_worker(dataflow.settle)))
     return choices
-
-
-class _Network:
-    """Messages on their way, in lanes. Progress keeps its order between two workers; data does not."""
-
-    def __init__(self) -> None:
-        self._lanes: dict[Turn, tuple[int, deque[AnyMessage]]] = {}
-
-    def send(self, to: int, message: AnyMessage) -> None:
-        """Puts a message on its way."""
-        kind = f"channel {message.channel}" if isinstance(message, Data) else "progress"
-        label = ("deliver", f"from worker {message.sender}", f"to worker {to}", kind)
-        if label not in self._lanes:
-            self._lanes[label] = (to, deque())
-        self._lanes[label][1].append(message)
-
-    def flush(self) -> None:
-        """Nothing is kept."""
-
-    def poll(self) -> None:
-        """The scheduler delivers."""
-
-    def linger(self) -> bool:
-        """The scheduler delivers."""
-        return False
-
-    def waiting(self) -> list[Turn]:
-        """The lanes on which something could arrive."""
-        return [label for label, (_, lane) in self._lanes.items() if lane]
-
-    def take(self, label: Turn, chance: random.Random) -> tuple[int, AnyMessage]:
-        """The next message of a lane: the first, or any if it is a lane for data."""
-        to, lane = self._lanes[label]
-        if label[-1] != "progress":
-            lane.rotate(-chance.randrange(len(lane)))
-        return to, lane.popleft()
 
 
 class _UniqueClock(Clock):

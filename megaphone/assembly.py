@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from dataflow import Probe, Stream
+from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, Keeps, OperatorBuilder
+from dataflow.members.roster import Roster
 from dataflow.state.durable import DurableStore
 from dataflow.state.kept import KeptState
+from dataflow.state.looking import StoreLookup
 from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
@@ -18,8 +21,9 @@ from megaphone.control.configuration import Configurations, Table
 from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
-from megaphone.keys.keyspace import KeySpace
+from megaphone.keys.keyspace import KeySpace, as_list
 from megaphone.load.statistics import Statistics, collect
+from megaphone.migration.moving import BinMover
 from megaphone.router.kept_placement import KeptPlacement
 from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, Shared
 
@@ -41,7 +45,7 @@ class Handle:
     def __init__(
         self,
         bins: int,
-        peers: int,
+        roster: Roster,
         keys: KeySpace[Any],
         configurations: Configurations[Any],
         probe: Probe,
@@ -51,7 +55,7 @@ class Handle:
         plans: KnownPlans,
     ) -> None:
         self.bins = bins
-        self.peers = peers
+        self._roster = roster
         self.keys = keys
         self.control = control  # where updates come from
         self.plans = plans  # of bins, as far as was heard
@@ -59,6 +63,16 @@ class Handle:
         self.store = store  # what this worker holds, of rows or of columns
         self._configurations = configurations
         self._probe = probe
+
+    @property
+    def peers(self) -> int:
+        """One more than the greatest number of a worker."""
+        return self._roster.span
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The workers that can have bins."""
+        return [worker for worker in self._roster.members if worker not in self._roster.leaving]
 
     @property
     def configuration(self) -> Table:
@@ -106,12 +120,30 @@ class BinPlacement:
 
     @property
     def members(self) -> Sequence[int]:
-        """Every worker."""
-        return range(self._handle.peers)
+        """Every worker that takes part."""
+        return self._handle.members
 
     def workers(self) -> Table:
         """By bin, its worker, as far as that is final."""
         return self._handle.configuration
+
+
+class BinLoads:
+    """What an operator's bins cost (`dataflow.build.hooks.Loads`)."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def loads(self) -> ShardLoads:
+        """The last report of each bin, and the heavy keys of all workers."""
+        known = self._handle.statistics
+        heavy = [
+            (key, records, load.worker)
+            for load in known.heavy.values()
+            for key, records in zip(as_list(load.keys), load.key_records.tolist(), strict=True)
+        ]
+        heavy.sort(key=lambda each: -each[1])
+        return ShardLoads(known.seconds, known.records, known.nanoseconds, known.bytes, heavy)
 
 
 class Migratable(Stream[Out]):
@@ -143,8 +175,10 @@ def assemble(
         raise ConstructionError(f"{name}: timestamps must be totally ordered, and those of {scope.title} are not")
     peers = scope.peers
     probe: list[Probe] = []
-    plans = KnownPlans(parts.plans, bins, trusts=scope.dataflow.recovers)
-    pact = ControlPact(name, bins, peers, parts.keys, plans, scope.dataflow.hooks)
+    plans = KnownPlans(parts.plans, bins, trusts=scope.dataflow.recovers, alone=peers == 1)
+    roster = scope.dataflow.pump.roster
+    members = scope.dataflow.history.latest
+    pact = ControlPact(name, bins, roster, parts.keys, plans, scope.dataflow.hooks)
     shared = Shared(parts.store, plans, lambda time: not probe[0].frontier.less_than(time))
     routers: list[Router[B]] = []
     statistics = Statistics(bins)
@@ -153,7 +187,7 @@ def assemble(
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
-        routers.append(parts.router(context, shared, [number % peers for number in range(bins)]))
+        routers.append(parts.router(context, shared, [members[number % len(members)] for number in range(bins)]))
         shared.activate_router = context.activate
         return routers[0].step
 
@@ -169,6 +203,8 @@ def assemble(
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router
+        if isinstance(parts.plans, NoPlans):
+            context.follow()
         return parts.host(context, shared)
 
     shared.kept.watchers.append(lambda: shared.activate_router())
@@ -177,11 +213,28 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(
-        bins, peers, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
+        bins, roster, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
     )
-    door = ControlDoor(name, control, pact)
-    scope.dataflow.hooks.register(name, DurableStore(parts.store), control=door, placement=BinPlacement(handle))
-    return Migratable(out, handle)
+    made = Migratable(out, handle)
+    _register(name, made, ControlDoor(name, control, pact))
+    return made
+
+
+def _register(name: str, made: Migratable[Record], door: ControlDoor) -> None:
+    """Has others reach the operator's state and steer it: see `dataflow.build.hooks`."""
+    from megaphone.migration.steering import OutsideSteering  # whose controller knows what is built here
+
+    handle = made.handle
+    made.scope.dataflow.hooks.register(
+        name,
+        DurableStore(handle.store),
+        control=door,
+        placement=BinPlacement(handle),
+        lookup=StoreLookup(handle.store, lambda key: int(handle.keys.bins_of([key])[0])),
+        steering=OutsideSteering(name, made),
+        loads=BinLoads(handle),
+        mover=BinMover(name, made, made.scope.dataflow),
+    )
 
 
 def _router(

@@ -12,7 +12,9 @@ The rooms, each of which uses those above it only:
 - `loop`: the closed loop, from statistics of a running dataflow to migrations.
 - `plans`: the optimiser of join plans: the cheapest order, and when to change to it.
 - `spark`: the tables of projected costs, made on a cluster. The only room here that imports pyspark.
-- `cli`: ``python -m planners plan | compare | explain | loop | order`` (`__main__`).
+- `live`: statistics to logs, logs to tables, tables to plans, while a dataflow runs.
+- `scaling`: how many workers a dataflow needs: the DS2 autoscaler.
+- `cli`: ``python -m planners plan | compare | explain | loop | order | scale`` (`__main__`).
 
 `import planners` is cheap: a name is imported with its room when it is first asked for, so that nobody waits for numba
 who plans nothing that is compiled, and nobody for `megaphone` who has nothing to migrate.

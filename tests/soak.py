@@ -19,6 +19,7 @@ from tests.fuzz import running as random_programs
 from tests.kills import kills
 from tests.launch import signals
 from tests.megaphone import cases as migrations
+from tests.members import running as members
 from tests.nexmark import runs as queries
 from tests.plans import engine_cases as plans
 from tests.programs import cases as programs
@@ -28,6 +29,7 @@ from tests.recovery import lives
 KINDS = {
     "protocol": protocol.run_case,
     "program": programs.run_case,
+    "members": members.run_case,
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,

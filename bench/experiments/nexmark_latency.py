@@ -11,7 +11,7 @@ from bench.registry import benchmark
 from bench.run import Run
 from megaphone.harness import Outcome
 from megaphone.harness.tables import label, number, table
-from nexmark.queries.queries import QUERIES
+from nexmark.queries.queries import PAPERS
 from nexmark.runs import running
 from nexmark.runs.measuring import LoadPlan, main
 from nexmark.runs.running import RunPlan, RunResult
@@ -31,7 +31,7 @@ def nexmark_latency(run: Run) -> None:
     before each run the rate is tried again, and lowered if it is no longer sustained."""
     seconds, trial, rounds = (3.0, 1.5, 1) if run.quick else (8.0, 3.0, 3)
     rows = []
-    for query in run.each("queries", list(QUERIES)):
+    for query in run.each("queries", list(PAPERS)):
         most = highest(partial(_sustains, query, trial), _throughput(query) / 2)
         outcomes = []
         for place in range(rounds):

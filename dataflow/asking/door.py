@@ -12,15 +12,18 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
+import trio
+
 from dataflow.asking.answers.known import AT_RUN
-from dataflow.asking.folder import LOCK, SOCKET, RunsFolder, check_run_name, make_folder
+from dataflow.asking.folder import LOCK, SOCKET, NoFolder, RunsFolder, check_run_name, make_folder
 from dataflow.asking.messages import Question
+from dataflow.asking.naming import Suggested
 from dataflow.asking.run import AskWorker, NamedRun, RunFacts, answer
 from dataflow.asking.serving import serve
-from dataflow.errors import DataflowError
+from dataflow.errors import DataflowError, Terminated
 
 _BACKLOG = 16
 
@@ -37,13 +40,16 @@ class Door:
     listener: socket.socket
 
     async def serve(self, ask_worker: AskWorker) -> None:
-        """Answers whoever asks, until it is cancelled."""
+        """Answers whoever asks, until it is cancelled. Terminated, if somebody asks the run to stop."""
         run = NamedRun(self.facts, ask_worker)
 
         async def respond(question: Question) -> bytes:
             return await answer(question, run, AT_RUN)
 
-        await serve(self.listener, respond)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve, self.listener, respond)
+            await run.stopping.wait()
+            raise Terminated(f"{self.facts.name!r} was asked to stop (python -m dataflow stop)")
 
 
 @contextmanager
@@ -51,6 +57,10 @@ def opened(name: str | None, workers: int) -> Iterator[Door | None]:
     """The door of a run that begins; None if it has no name. NameTaken if there is a run of that name."""
     if name is None:
         yield None
+        return
+    if isinstance(name, Suggested):
+        with ExitStack() as stack:
+            yield _open_first(stack, name, workers)
         return
     check_run_name(name)
     with make_folder() as folder, _locked(folder, name), socket.socket(socket.AF_UNIX) as listener:
@@ -65,6 +75,18 @@ def opened(name: str | None, workers: int) -> Iterator[Door | None]:
         finally:
             with suppress(FileNotFoundError):  # somebody has cleaned up
                 os.unlink(file, dir_fd=folder.fd)
+
+
+def _open_first(stack: ExitStack, name: Suggested, workers: int) -> Door | None:
+    """The door of the first of the names that is free; None if there cannot be one here: nobody has asked for it."""
+    for each in name.each():
+        try:
+            return stack.enter_context(opened(each, workers))
+        except NameTaken:
+            continue
+        except (NoFolder, OSError):
+            return None
+    return None
 
 
 @contextmanager

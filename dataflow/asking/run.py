@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+import trio
 
 from dataflow.asking.messages import Arguments, Question, Refused, encode_answer, encode_refusal
 from dataflow.errors import DataflowError
@@ -30,6 +32,33 @@ class NamedRun:
 
     facts: RunFacts
     ask_worker: AskWorker
+    stopping: trio.Event = field(default_factory=trio.Event)  # set when the run has been asked to stop
+
+    async def present(self) -> list[int]:
+        """The workers that take part now, and those that are leaving. Worker 0 knows; while it cannot answer, those
+        that the run began with, of whom each will say why it does not."""
+        try:
+            answer = await self.ask_worker(0, Question("members"))
+        except Refused:
+            return list(range(self.facts.workers))
+        members, _, leaving = cast(tuple[list[int], int | None, list[int]], answer)  # as `answers.scale` gives it
+        return sorted({*members, *leaving})
+
+    async def ask_all(self, question: Question) -> dict[int, object]:
+        """The answers of all workers, at the same time; of one that gives none, `Refused`."""
+        answers: dict[int, object] = {}
+        present = await self.present()
+
+        async def ask(worker: int) -> None:
+            try:
+                answers[worker] = await self.ask_worker(worker, question)
+            except Refused as error:
+                answers[worker] = error
+
+        async with trio.open_nursery() as nursery:
+            for worker in present:
+                nursery.start_soon(ask, worker)
+        return dict(sorted(answers.items()))
 
 
 Answering = Callable[[T, Arguments], Awaitable[object]]

@@ -44,6 +44,7 @@ from dataflow.values import Record
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
+    from dataflow.members.following import Follows
 
 D = TypeVar("D")  # of records that come in
 E = TypeVar("E")  # of those that go out
@@ -96,6 +97,20 @@ class Context:
         """A notificator over the frontiers of all inputs."""
         return Notificator(self._operator.inputs)
 
+    def follow(self, how: Follows | None = None, *, changes_times: bool = False, routes: bool = False) -> None:
+        """Says that the operator follows the membership: workers may join and leave. `how`: what it hands over.
+        `changes_times`: records leave at other times. `routes`: it says itself which worker gets what."""
+        from dataflow.members.following import PLAIN
+
+        self._operator.follows = PLAIN if how is None else how
+        self._operator.changes_times = changes_times
+        self._operator.routes = routes
+
+    @property
+    def span(self) -> int:
+        """One more than the greatest number of a worker."""
+        return self._operator.dataflow.pump.roster.span
+
     @property
     def clock(self) -> Clock:
         """The worker's clock."""
@@ -104,6 +119,16 @@ class Context:
     def activate(self) -> None:
         """Has the step called soon, though nothing arrived. May be called from anywhere in the worker's thread."""
         self._operator.activate()
+
+    def activate_when_idle(self) -> None:
+        """Has the step called when the dataflow has nothing else to do: then `is_idle`. Messages and main go first, and
+        between two such steps."""
+        self._operator.dataflow.schedule_idle(self._operator.number)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the step was called because there was nothing else to do."""
+        return self._operator.is_idle
 
     def activate_after(self, duration: float | Duration) -> None:
         """Has the step called after some time of the worker's clock: seconds, or a duration such as "250ms"."""
@@ -231,14 +256,16 @@ class OperatorBuilder:
         operator.watches_frontier = frontier
         operator.keeps = keeps
         for i, (source, pact, origin) in enumerate(self._inputs):
-            operator.inputs.append(InputPort(operator, i, pact, origin.domain))
+            port = InputPort(operator, i, pact, origin.domain)
+            port.depth = len(origin.levels) - 1
+            operator.inputs.append(port)
             if source is not None:
                 dataflow.graph.add_edge(source, Target(number, i))
         for o, (target, _, _) in enumerate(self._outputs):
             paths = {i: path for (i, out), path in connections.items() if out == o}
             operator.outputs.append(OutputPort(operator, o, target.domain, paths))
         dataflow.operators.append(operator)
-        starts = {o: operator.outputs[o].start() for o, (_, _, initial) in enumerate(self._outputs) if initial}
+        starts = {o: dataflow.start(number, o) for o, (_, _, initial) in enumerate(self._outputs) if initial}
         if scope.parent is None and dataflow.resume_at is not None:
             for capability in starts.values():
                 capability.downgrade(dataflow.resume_at)  # everything before was done before the crash

@@ -74,6 +74,15 @@ class Capability:
         self._live = False
         self._output.count(self._time, -1)
 
+    def release(self) -> None:
+        """Drops it, unless that has been done."""
+        if self.live:
+            self.drop()
+
+    def forfeit(self) -> None:
+        """Ends it without a count: it is another worker's now, or has never been there. For the engine only."""
+        self._live = False
+
     def _later(self, time: Time, verb: str) -> Time:
         self._require_live()
         time = self._output.domain.check(time)
@@ -95,8 +104,7 @@ class Capability:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.live:
-            self.drop()
+        self.release()
 
     def __repr__(self) -> str:
         return f"<capability of {self._output.operator.label} at {self._time!r}{'' if self.live else ', dropped'}>"

@@ -6,6 +6,7 @@ that operator's share of a snapshot, and it sends them again after a recovery.
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -40,7 +41,7 @@ class _Crossing(Participant, Generic[T]):
 
     def __init__(self, name: str, dataflow: Dataflow) -> None:
         self._dataflow = dataflow
-        self.name = dataflow.participant_name(name)
+        self.name = _participant_name(dataflow, name)
 
     def restore(self, shares: Mapping[int, object]) -> None:
         """Takes back what crosses."""
@@ -178,3 +179,11 @@ class Waiting(_Crossing[T]):
         crossing = [[since, at, item] for at, (_, items) in self._items.items() for since, item in items if since < cut]
         gate.give(Share(crossing, seen=self._seen))
         return True
+
+
+def _participant_name(dataflow: Dataflow, name: str) -> str:
+    """A name for a participant whose own is not known to be the only one: that, or with a number."""
+    if dataflow.keeper is None or name not in dataflow.keeper.participants:
+        return name
+    names = (f"{name} {number}" for number in itertools.count(2))
+    return next(each for each in names if each not in dataflow.keeper.participants)

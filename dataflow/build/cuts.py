@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dataflow.errors import DataflowError
 
@@ -24,6 +24,10 @@ FOREVER = (1 << 63) - 1
 """The time of the final cut: after all others."""
 
 PIECE = 1 << 17  # words of state in one piece of a copy: a megabyte
+
+
+Place: TypeAlias = "Callable[[int], Words]"
+"""Memory for so many words of a copy."""
 
 
 class Unrecoverable(DataflowError):
@@ -147,12 +151,18 @@ class FrozenShards:
     """Shards of an operator as they are at a cut, copied one by one: as the writer asks, or before they change."""
 
     def __init__(
-        self, copy: Callable[[int], list[Words]], shards: Iterable[int], empty: Iterable[int] = ()
+        self,
+        copy: Callable[[int, Place | None], list[Words]],
+        shards: Iterable[int],
+        empty: Iterable[int] = (),
+        thaw: Callable[[], None] = lambda: None,
     ) -> None:
-        """`copy` copies a shard. `shards`: those to copy. `empty`: those that have changed and hold nothing now."""
+        """`copy` copies a shard, to a place or else to memory of its own. `shards`: those to copy. `empty`: those that
+        have changed and hold nothing now. `thaw` is called when nothing is left to copy."""
         self.shards = sorted(shards)
         self.empty = sorted(empty)
         self._copy_of = copy
+        self._thaw = thaw
         self._left = dict.fromkeys(self.shards)
         self._copied: deque[tuple[int, list[Words]]] = deque((shard, []) for shard in self.empty)
 
@@ -161,13 +171,17 @@ class FrozenShards:
         if self._left:
             for shard in tuple(self._left) if shards is None else shards:
                 if shard in self._left:
-                    self._copy(shard)
+                    self._copied.append((shard, self._copy(shard, None)))
 
-    def pop(self) -> tuple[int, list[Words]] | None:
-        """A shard that was not popped before, with its pieces; None if that was all."""
-        if not self._copied and self._left:
-            self._copy(next(iter(self._left)))
-        return self._copied.popleft() if self._copied else None
+    def pop(self, place: Place | None = None) -> tuple[int, list[Words]] | None:
+        """A shard that was not popped before, with its pieces; None if that was all. One that has to be copied first
+        goes to a `place`, if there is one."""
+        if self._copied:
+            return self._copied.popleft()
+        if not self._left:
+            return None
+        shard = next(iter(self._left))
+        return shard, self._copy(shard, place)
 
     @property
     def complete(self) -> bool:
@@ -178,7 +192,11 @@ class FrozenShards:
         """Nobody wants the copies any more."""
         self._left.clear()
         self._copied.clear()
+        self._thaw()
 
-    def _copy(self, shard: int) -> None:
-        self._copied.append((shard, self._copy_of(shard)))
+    def _copy(self, shard: int, place: Place | None) -> list[Words]:
         del self._left[shard]
+        copied = self._copy_of(shard, place)
+        if not self._left:
+            self._thaw()
+        return copied

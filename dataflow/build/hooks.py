@@ -3,12 +3,13 @@
 The engine defines what it asks of a stateful operator, and whoever builds one registers what it has, under the
 operator's name. State is kept in numbered *shards*; how keys are grouped into shards, and how a shard moves, is the
 operator's own business. An operator that only keeps state registers `Durable`; one whose state moves between workers
-registers `Control` and `Placement` as well.
+registers `Control` and `Placement` as well. `Lookup` (a key's state), `Steering` (migrations that somebody asks for)
+and `Loads` (what shards cost) are for those who look at a run from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -76,8 +77,97 @@ class Placement(Protocol):
         """By shard, its worker as of now."""
 
 
+class StateMover(Protocol):
+    """Moves an operator's state to where workers are, step by step; on one worker, for all."""
+
+    def begin(self, workers: Sequence[int], placement: object, strategy: object) -> None:
+        """Begins to move all state to these workers. CannotScale if it cannot."""
+
+    def step(self) -> bool:
+        """Does the next step if the last is done; whether all are."""
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many shards have moved, of how many."""
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Has somebody called whenever a step may be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What an operator knows of a key on this worker."""
+
+    shard: int  # in which the key is, wherever that is
+    found: bool  # whether the key has state here
+    state: object = None
+
+
+class Lookup(Protocol):
+    """The state of single keys on this worker."""
+
+    def look(self, key: object) -> Looked:
+        """What there is of a key here. TypeError or ValueError if it cannot be a key of this operator. Nothing changes,
+        and nobody waits; what comes back may be the state itself: to be read now, and not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """A migration that somebody asked for: how far it has come."""
+
+    to: str
+    strategy: str
+    steps: int  # as far as they are known: a budget may cut one in two
+    steps_done: int
+    shards: int
+    shards_done: int
+    failure: str = ""  # why it was given up, if it was
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is more to come."""
+        return not self.failure and self.steps_done < self.steps
+
+
+class Steering(Protocol):
+    """Migrations of an operator's state, as words: for those who steer from outside, on worker 0."""
+
+    @property
+    def last(self) -> Movement | None:
+        """The migration that was begun last, by `migrate`."""
+
+    def migrate(self, to: str, strategy: str, dry: bool = False) -> Movement:
+        """Begins a migration, or only says what it would be. DataflowError if the words make no sense, or one is under
+        way."""
+
+    def cancel(self) -> Movement | None:
+        """Gives up the steps that have not begun."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardLoads:
+    """What is known of the shards of an operator on all workers, in their last interval. Arrays by shard."""
+
+    seconds: float  # how long an interval is; 0 if nothing was reported
+    records: NDArray[np.int64]
+    nanoseconds: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    heavy: Sequence[tuple[object, int, int]]  # keys, the records of each, and the worker; heaviest first
+
+
+class Loads(Protocol):
+    """What the shards of an operator cost."""
+
+    def loads(self) -> ShardLoads:
+        """As last reported. O(shards)."""
+
+
 class UpdateFeed(Protocol):
     """An input that accepts records at a time of their own: an `InputHandle`."""
+
+    @property
+    def time(self) -> Time:
+        """The least time at which something can be sent."""
 
     def send(self, records: list[object], at: Time) -> None:
         """Sends records at a time; an error if that is past, or the input is closed."""
@@ -95,6 +185,10 @@ class Stateful:
     durable: Durable
     control: Control | None = None
     placement: Placement | None = None
+    lookup: Lookup | None = None
+    steering: Steering | None = None
+    loads: Loads | None = None
+    mover: StateMover | None = None
 
 
 class HookRegistry:
@@ -105,10 +199,19 @@ class HookRegistry:
         self.feeds: dict[Source, UpdateFeed] = {}  # by the stream they feed: how updates get onto a control stream
 
     def register(
-        self, name: str, durable: Durable, *, control: Control | None = None, placement: Placement | None = None
+        self,
+        name: str,
+        durable: Durable,
+        *,
+        control: Control | None = None,
+        placement: Placement | None = None,
+        mover: StateMover | None = None,
+        lookup: Lookup | None = None,
+        steering: Steering | None = None,
+        loads: Loads | None = None,
     ) -> None:
         """Registers an operator. Several may have one name, as long as nobody asks for them by it."""
-        self._operators.append(Stateful(name, durable, control, placement))
+        self._operators.append(Stateful(name, durable, control, placement, lookup, steering, loads, mover))
 
     def __iter__(self) -> Iterator[Stateful]:
         return iter(self._operators)

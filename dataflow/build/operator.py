@@ -9,6 +9,7 @@ from dataflow.build.cuts import Keeps
 from dataflow.channels.ports import InputPort, OutputPort
 
 if TYPE_CHECKING:
+    from dataflow.members.following import Follows
     from dataflow.run.dataflow import Dataflow
 
 Step = Callable[[], None]
@@ -23,14 +24,18 @@ class Operator:
 
     __slots__ = (
         "active",
+        "changes_times",
         "dataflow",
+        "follows",
         "has_tasks",
         "inputs",
+        "is_idle",
         "keeps",
         "name",
         "number",
         "outputs",
         "owed",
+        "routes",
         "step",
         "watches_frontier",
     )
@@ -43,8 +48,12 @@ class Operator:
         self.outputs: list[OutputPort] = []
         self.step: Step = _nothing
         self.keeps = Keeps.UNKNOWN  # from one time to the next
+        self.follows: Follows | None = None  # if it follows the membership, and does not keep nothing anyway
+        self.changes_times = False  # whether records leave at other times of the root than those at which they came
+        self.routes = False  # whether it sends records where they belong itself
         self.watches_frontier = False  # whether a change of an input frontier is a reason to run
         self.active = False
+        self.is_idle = False  # whether its step is run because there is nothing else to do
         self.has_tasks = False  # which may wait for the outside: a source, an asynchronous sink
         self.owed: list[tuple[int, int]] = []  # (sender, weight) of data from others that waits to be acknowledged
 

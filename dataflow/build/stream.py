@@ -6,8 +6,9 @@ The methods are the operators of `dataflow.operators`; the documentation of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Generic, Never, TypeVar, overload
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from datetime import date
+from typing import TYPE_CHECKING, Generic, Literal, Never, TypeVar, overload
 
 from dataflow.build import builder
 from dataflow.build.cuts import Keeps
@@ -20,10 +21,15 @@ from dataflow.time.order import Time, TimeSummary
 from dataflow.values import Key, Record
 
 if TYPE_CHECKING:
+    from numpy import datetime64
+
     from dataflow.build.builder import Context
     from dataflow.build.scope import Scope
     from dataflow.channels.ports import InputPort, OutputPort
     from dataflow.columns.batch import Columns
+    from dataflow.events.operator import EventStream
+    from dataflow.operators.asynchronous import AnsweredStream, Retry
+    from dataflow.time.durations import Duration
 
 D = TypeVar("D", covariant=True)
 E = TypeVar("E")
@@ -96,6 +102,66 @@ class Stream(Generic[D]):
         """Two streams: the records for which `predicate(record)` is true, and the others."""
         return rows.branch(self, predicate, name)
 
+    def map_async(
+        self,
+        function: Callable[[D], Awaitable[E]],
+        *,
+        concurrency: int = 64,
+        ordered: bool = True,
+        timeout: float | Duration | None = None,
+        retry: int | Retry = 0,
+        errors: Literal["raise", "stream"] = "raise",
+        name: str = "map_async",
+    ) -> AnsweredStream[E]:
+        """`await function(record)` for each record, at most `concurrency` at a time on each worker; answers come out
+        at the records' times.
+
+        `ordered`: in the order of the records, or as they come. `timeout`: of each call, seconds or a duration; then
+        it is a TimeoutError. `retry`: how often a call that fails is tried again, or a `Retry`. What fails after that
+        is raised, or comes as (record, text) on the stream `.errors` (`errors="stream"`).
+        """
+        from dataflow.operators.asynchronous import map_async
+
+        return map_async(
+            self,
+            function,
+            concurrency=concurrency,
+            ordered=ordered,
+            timeout=timeout,
+            retry=retry,
+            errors=errors,
+            size=None,
+            name=name,
+        )
+
+    def map_async_batches(
+        self,
+        function: Callable[[Record], Awaitable[Iterable[E]]],
+        *,
+        size: int = 1024,
+        concurrency: int = 8,
+        ordered: bool = True,
+        timeout: float | Duration | None = None,
+        retry: int | Retry = 0,
+        errors: Literal["raise", "stream"] = "raise",
+        name: str = "map_async_batches",
+    ) -> AnsweredStream[E]:
+        """The same with batches of at most `size` records of one time (a list, or columns): `await function(batch)` is
+        a list of records, or columns."""
+        from dataflow.operators.asynchronous import map_async
+
+        return map_async(
+            self,
+            function,
+            concurrency=concurrency,
+            ordered=ordered,
+            timeout=timeout,
+            retry=retry,
+            errors=errors,
+            size=size,
+            name=name,
+        )
+
     # Between workers
 
     def exchange(self, key: Callable[[D], object], name: str = "exchange") -> Stream[D]:
@@ -111,6 +177,33 @@ class Stream(Generic[D]):
     def delay(self, later: Callable[[Time, D], Time], name: str = "delay") -> Stream[D]:
         """Moves each record to the time `later(time, record)`."""
         return timing.delay(self, later, name)
+
+    def event_time(
+        self,
+        time: str | Callable[[D], int | float | date | datetime64],
+        delay: int | Duration = 0,
+        *,
+        every: int | Duration | None = None,
+        partition: Callable[[D], Hashable] | str | None = None,
+        idle_after: float | Duration | None = None,
+        late: Literal["error", "stream", "count"] = "error",
+        name: str = "event_time",
+    ) -> EventStream[D]:
+        """Records in any order, at their own times. `time`: a function of a record, or the name of a column (or of a
+        field of dictionaries); an integer in the dataflow's units, or a moment. docs/windows.md explains the rest.
+
+        `delay`: how far out of order they come. A record that is more than this before the latest one that came before
+        it, in its partition, is *late*: an error, a record of the stream `.late` (`late="stream"`), or counted there
+        and told at the end (`late="count"`). `partition`: which partition a record is of; each worker's records are
+        one unless you say. `idle_after`: a partition, or a worker, that is silent for so long holds the others back no
+        longer. `every`: times are rounded down to multiples of this. Rows are sent at their times; a batch of columns
+        is sent whole, at a time that is not after any of its rows, unless `every` is given.
+        """
+        from dataflow.events.operator import event_time
+
+        return event_time(
+            self, time, delay, every=every, partition=partition, idle_after=idle_after, late=late, name=name
+        )
 
     @overload
     def aggregate(

@@ -6,7 +6,7 @@ believe that a message which is on its way does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dataflow.channels.pact import Batch, Pact
@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from dataflow.channels.ports import InputPort
     from dataflow.run.dataflow import Dataflow
 
+WEIGHED = 255  # one message in 256 is weighed, where nobody needs its weight but those who look: it costs more than all
+# else here. A power of two, less one.
+
 
 class LocalChannel:
     """To an input of the same worker."""
 
-    __slots__ = ("_counts", "_index", "_operator", "_queue")
+    __slots__ = ("_counts", "_index", "_operator", "_port", "_queue")
+
+    most: Time = None  # of what does not leave the worker nobody asks
 
     def __init__(self, dataflow: Dataflow, target: InputPort) -> None:
         self._counts = dataflow.outbox.pending.counts
         self._index = target.index
         self._queue = target.queue
         self._operator = target.operator
+        self._port = target
 
     def prepare(self, batch: Batch) -> Batch:
         """What `push` needs: the batch itself."""
@@ -42,15 +48,40 @@ class LocalChannel:
         else:
             del counts[pointstamp]
         self._queue.append((time, batch))
+        port = self._port
+        port.local_records += len(batch)
+        port.messages = number = port.messages + 1
+        if number & WEIGHED == 1:
+            port.weigh(batch)
         operator = self._operator
         if not operator.active:
             operator.activate()
+
+    def check(self, batch: Batch) -> None:
+        """Nothing is refused."""
+
+
+class AloneChannel(LocalChannel):
+    """An exchange of a worker that is alone. It knows the greatest time at which something was sent, as all exchanges
+    do: others may join after that."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, dataflow: Dataflow, target: InputPort) -> None:
+        super().__init__(dataflow, target)
+        self.most = None
+
+    def push(self, time: Time, batch: Batch) -> None:
+        """Sends one message."""
+        if self.most is None or time > self.most:
+            self.most = time
+        super().push(time, batch)
 
 
 class RoutedChannel:
     """To the inputs of all workers, as a pact says."""
 
-    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_send", "_target", "_worker")
+    __slots__ = ("_count", "_dataflow", "_index", "_local", "_pact", "_peers", "_send", "_target", "_worker", "most")
 
     def __init__(self, dataflow: Dataflow, target: InputPort, pact: Pact) -> None:
         self._dataflow = dataflow
@@ -62,17 +93,24 @@ class RoutedChannel:
         self._index = target.index
         self._local = LocalChannel(dataflow, target)
         self._count = dataflow.outbox.pending.update
+        self.most: Time = None  # the greatest time at which something was sent
 
     def prepare(self, batch: Batch) -> Sequence[Batch]:
         """The parts of the batch, one per worker. Calls the program's key function, which may raise."""
+        return self.split(batch, self._peers)
+
+    def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
+        """The parts of the batch for so many workers."""
         try:
-            return self._pact.split(batch, self._peers)
+            return self._pact.split(batch, peers)
         except Exception as error:
             error.add_note(f"in the key of {self._target}")
             raise
 
     def push(self, time: Time, parts: Sequence[Batch]) -> None:
         """Sends a message to each worker that has a part in the batch."""
+        if self.most is None or time > self.most:
+            self.most = time
         for worker, part in enumerate(parts):
             if not len(part):
                 continue
@@ -81,6 +119,25 @@ class RoutedChannel:
             else:
                 self._count((self._index, time), +1)
                 self._send(worker, self._index, time, part)
+
+    def push_to(self, worker: int, time: Time, part: Batch) -> None:
+        """Sends a message to one worker, unless it is empty."""
+        if not len(part):
+            return
+        if worker == self._worker:
+            self._local.push(time, part)
+        else:
+            self._count((self._index, time), +1)
+            self._send(worker, self._index, time, part)
+
+    def note(self, time: Time) -> None:
+        """Remembers the greatest time."""
+        if self.most is None or time > self.most:
+            self.most = time
+
+    def check(self, batch: Batch) -> None:
+        """Refuses what the pact would refuse, and sends nothing."""
+        self._pact.check(batch)
 
 
 class AcknowledgedChannel(RoutedChannel):
@@ -97,3 +154,8 @@ class AcknowledgedChannel(RoutedChannel):
         size = self._dataflow.send_data(worker, channel, time, batch)
         self._port.on_its_way += size
         return size
+
+
+def root_of(depth: int) -> Callable[[Time], Time]:
+    """From a time of a scope so deep to that of the root."""
+    return (lambda time: time[0]) if depth else (lambda time: time)

@@ -28,10 +28,15 @@ class Pact(ABC):
     name: str
     validates = False  # whether `split` must be called for one worker as well
     acknowledged = False  # whether receivers acknowledge what they take: see InputPort.on_its_way
+    addressed = False  # whether parts are by number of worker, whoever takes part (else, by place among members)
+    audience = False  # whether everybody who is there gets all of it, whoever takes part at its time
 
     @abstractmethod
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         """One part (perhaps empty) for each worker. For one worker it is called only if the contract `validates`."""
+
+    def check(self, batch: Batch) -> None:  # noqa: B027  # few refuse anything
+        """Refuses what `split` would refuse of a batch that is held back for a moment, and does nothing else."""
 
 
 class Pipeline(Pact):
@@ -95,3 +100,9 @@ class Broadcast(Pact):
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         return [batch] * peers
+
+
+class Audience(Broadcast):
+    """Everybody who is there gets every record, whoever takes part at its time: for what everybody must know."""
+
+    audience = True

@@ -36,11 +36,18 @@ else:
 class Channel(Protocol[P]):
     """Where an output sends its messages."""
 
+    @property
+    def most(self) -> Time:
+        """The greatest time at which something was sent; None if nothing was, or nobody asks."""
+
     def prepare(self, batch: Batch) -> P:
         """What `push` needs. This calls the program's key function, which may raise; `push` does not."""
 
     def push(self, time: Time, prepared: P) -> None:
         """Sends a batch that was prepared."""
+
+    def check(self, batch: Batch) -> None:
+        """Refuses what would be refused where it is sent."""
 
 
 def _as_batch(given: Record, label: str) -> Batch:
@@ -67,7 +74,14 @@ class InputPort(Generic[D]):
         self.index = -1  # of its location, once the graph is frozen
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.message = MessageCapability(self)  # of the message that is being taken
+        # What has come here, for those who look (`dataflow.run.meters`): plain numbers, which nobody else reads.
+        self.messages = 0
+        self.local_records = 0  # from this worker
+        self.remote_records = 0  # from others
+        self.remote_bytes = 0
+        self.width = 0.0  # bytes of a record from this worker, as weighed last
         self.acknowledged = pact.acknowledged
+        self.depth = 0  # of its scope below the root
         # The rest is used only if the pact is acknowledged. All weights are of `dataflow.comm.flow.weigh`.
         self.on_its_way = 0  # the weight of what this worker sent to this input on others, and they have not taken
         self.on_taken: Callable[[], None] | None = None  # called whenever they have taken some of that
@@ -104,6 +118,19 @@ class InputPort(Generic[D]):
         finally:
             message.live = False
 
+    def weigh(self, batch: Batch) -> None:
+        """Notes what a record of this batch weighs: those that follow will weigh about as much."""
+        from dataflow.comm.flow import weigh  # a package that knows this one
+
+        if isinstance(batch, list | Columns):
+            self.width = weigh(batch) / len(batch)
+
+    def note_remote(self, records: int, size: int) -> None:
+        """Counts a message from another worker."""
+        self.messages += 1
+        self.remote_records += records
+        self.remote_bytes += size
+
     @property
     def frontier(self) -> Antichain:
         """The times that may still arrive here."""
@@ -132,6 +159,7 @@ class OutputPort(Generic[E]):
         self._early: list[tuple[Time, int]] = []  # what was counted before the graph was frozen
         self.revoked = False  # whether all capabilities were ended at once
         self._channels: list[Channel] = []  # each pushes what it has prepared itself
+        self.given = 0  # records, for those who look
 
     @property
     def dataflow(self) -> Dataflow:
@@ -148,6 +176,24 @@ class OutputPort(Generic[E]):
     def connect(self, channel: Channel) -> None:
         """Adds a channel on which everything given is sent."""
         self._channels.append(channel)
+
+    @property
+    def width(self) -> int:
+        """How many channels there are."""
+        return len(self._channels)
+
+    def swap(self, channels: list[Channel]) -> list[Channel]:
+        """Sends on other channels from now on; returns those that there were."""
+        before, self._channels = self._channels, channels
+        return before
+
+    def channel(self, place: int) -> Channel:
+        """One of the channels."""
+        return self._channels[place]
+
+    def replace(self, place: int, channel: Channel) -> None:
+        """Puts another channel in the place of one."""
+        self._channels[place] = channel
 
     def disconnect(self) -> None:
         """Ends all channels: what is given from now on goes nowhere (the dataflow was dropped)."""
@@ -178,10 +224,12 @@ class OutputPort(Generic[E]):
             given: Batch = batch
         else:
             given = _as_batch(batch, self.operator.label)
-        if len(given):
-            self._send(time, given)
+        count = len(given)
+        if count:
+            self.send(time, given)
+            self.given += count
 
-    def _send(self, time: Time, batch: Batch) -> None:
+    def send(self, time: Time, batch: Batch) -> None:
         """Sends to all channels or, if a key function raises, to none: a program that catches this may go on."""
         channels = self._channels
         try:
@@ -223,7 +271,8 @@ class OutputPort(Generic[E]):
             self.held[time] = held
         else:
             del self.held[time]
-        dataflow.pump.wake()
+        if not dataflow.stirred:
+            dataflow.stir()
 
     def revoke_all(self) -> None:
         """Ends every capability of this output on this worker (an input that closes)."""
@@ -234,6 +283,23 @@ class OutputPort(Generic[E]):
 
     def start(self) -> Capability:
         """The capability with which this output starts, at the minimum (already counted, on all workers)."""
-        minimum = self.domain.minimum
-        self.held[minimum] = self.held.get(minimum, 0) + 1
-        return Capability(self, minimum)
+        return self.adopt(self.domain.minimum)
+
+    def adopt(self, time: Time) -> Capability:
+        """A capability that everybody has counted already."""
+        self.held[time] = self.held.get(time, 0) + 1
+        return Capability(self, time)
+
+    def start_closed(self) -> Capability:
+        """A capability that has been dropped: for a worker that joins when nobody has one here any more."""
+        closed = Capability(self, self.domain.minimum)
+        closed.forfeit()
+        return closed
+
+    def part_with(self, time: Time) -> None:
+        """A capability that was at `time` is another worker's from now on; counts stay as they are."""
+        held = self.held[time] - 1
+        if held:
+            self.held[time] = held
+        else:
+            del self.held[time]

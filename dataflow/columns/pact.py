@@ -31,6 +31,7 @@ class ExchangeColumns(Pact):
     """Rows with equal values in the key columns go to the same worker."""
 
     def __init__(self, by: Sequence[str]) -> None:
+        _load_kernels()
         self._by = tuple(by)
         self.name = f"exchange by {', '.join(self._by)}"
 
@@ -62,6 +63,7 @@ class ExchangeBinsOfColumns(Pact):
 
     def __init__(self, key: str, bins: int, by: int, dense: bool) -> None:
         """`by`: the mask of dense keys, or how far hashes are shifted."""
+        _load_kernels()
         self._key = key
         self._bins = bins
         self._by = by
@@ -81,6 +83,12 @@ class ExchangeBinsOfColumns(Pact):
         return split(columns, to, peers)
 
     _owners: Owners | None = None
+
+
+def _load_kernels() -> None:
+    """Reads the compiled code of a split while the graph is built: at the first batch it would cost tens of ms."""
+    import dataflow.columns.hashing
+    import dataflow.columns.scatter  # noqa: F401
 
 
 def key_words(column: Column) -> Words:

@@ -2,6 +2,7 @@
 
 - `messages`: what workers say to each other. `conversation`: what a peer may say when.
 - `transport`: the interface, `InProcess` and `Linked`. `link`: one connection to one other worker.
+- `simulated`: what is on its way between workers that are simulated.
 - `pipes`: the bytes under a link. `patience`: when to look for messages before sleeping.
 - `handshake`: proofs, before anything else is said.
 - `flow`: how much data may be on its way before sources wait. `backlog`: messages for dataflows that main has not built

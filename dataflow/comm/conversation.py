@@ -19,6 +19,7 @@ from dataflow.comm.messages import (
     Finished,
     Goodbye,
     Hello,
+    Membership,
     Message,
     Pressure,
     Progress,
@@ -29,18 +30,20 @@ from dataflow.errors import ProtocolError
 class Conversation:
     """The peer's half of a conversation, so far. O(1) for each message."""
 
-    def __init__(self, peer: int) -> None:
+    def __init__(self, peer: int, greeted: int = 0) -> None:
+        """`greeted`: how many dataflows need no greeting, because this worker joins later."""
         self._peer = peer
-        self._greeted = 0  # dataflows
+        self._greeted = greeted  # dataflows
         self._finished = False
         self._ended = False  # whether it has said goodbye
+        self.leaves = False  # whether it leaves before the others, and so need not finish
 
     def hear(self, message: AnyMessage) -> None:
         """Takes a message into account; ProtocolError if the peer may not say that now."""
         if isinstance(message, Progress | Data):  # nearly all are
             allowed = message.dataflow < self._greeted and not self._ended
-        elif isinstance(message, Consumed | BlocksReturned):
-            return  # at any time, also after a goodbye: they are about what we sent
+        elif isinstance(message, Consumed | BlocksReturned | Membership):
+            return  # at any time, also after a goodbye: they are about what we sent, or asked
         elif isinstance(message, Hello):
             allowed = message.dataflow == self._greeted and not self._finished
             self._greeted += 1
@@ -48,7 +51,7 @@ class Conversation:
             allowed = message.dataflows == self._greeted and not self._finished
             self._finished = True
         elif isinstance(message, Goodbye):
-            allowed = self._finished and not self._ended
+            allowed = (self._finished or self.leaves) and not self._ended
             self._ended = True
         elif isinstance(message, Pressure):
             allowed = ON_ITS_WAY <= message.dataflow < self._greeted

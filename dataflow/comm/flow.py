@@ -130,6 +130,22 @@ class Flow:
         else:
             self._pressing.discard((sender, why))
 
+    @property
+    def keeps(self) -> bool:
+        """Whether sinks here have something to write."""
+        return bool(self._kept)
+
+    def resize(self, peers: int) -> None:
+        """There are so many workers now."""
+        self._grain = max(1, self.limit // (4 * peers))
+
+    def left(self, me: int, worker: int) -> bool | None:
+        """A worker has left: what it owes and is owed is forgotten. Returns as `acknowledged` does."""
+        self._taken.pop(worker, None)
+        self._pressing = {(who, why) for who, why in self._pressing if who != worker}
+        self.on_its_way -= self._unacknowledged.pop(worker, 0)
+        return self._changed(me, ON_ITS_WAY, self.on_its_way)
+
     def forget(self, dataflow: int) -> None:
         """A dataflow was dropped: nobody will write what its sinks have taken."""
         self._kept.pop(dataflow, None)

@@ -108,7 +108,16 @@ class Goodbye:
     sender: int
 
 
+@dataclass(slots=True)
+class Membership:
+    """About workers that join or leave: what it is about, and plain data (see `dataflow.members`)."""
+
+    sender: int
+    about: str
+    said: object = None
+
+
 Message: TypeAlias = Hello | Progress | Data | Taken | Dropped
 """What concerns one dataflow."""
 
-AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | BlocksReturned | Goodbye
+AnyMessage: TypeAlias = Message | Finished | Consumed | Pressure | BlocksReturned | Goodbye | Membership

@@ -8,15 +8,17 @@ conformance suite runs on all.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from dataflow.comm.conversation import Conversation
 from dataflow.comm.link import Link
 from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye
 from dataflow.comm.patience import LONGEST, Patience
+from dataflow.errors import PeerLost
 from dataflow.run.signal import Signal
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ class Transport(Protocol):
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to worker `to`."""
+
+    def reaches(self, worker: int) -> bool:
+        """Whether something can be sent to a worker that joins."""
+
+    def part_from(self, worker: int) -> None:
+        """A worker has left."""
 
     def flush(self) -> None:
         """Lets go of everything that was sent."""
@@ -55,6 +63,13 @@ class InProcess:
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to worker `to`."""
         self._pumps[to].post(message)
+
+    def reaches(self, worker: int) -> bool:
+        """Whether it has started."""
+        return worker < len(self._pumps)
+
+    def part_from(self, worker: int) -> None:
+        """It has left, and nobody minds."""
 
     def flush(self) -> None:
         """Nothing is kept."""
@@ -80,14 +95,20 @@ class Linked:
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Queues a message for worker `to`."""
-        self._links[to].post(message)
-        self._posted = True
+        link = self._links.get(to)
+        if link is not None:  # else it has left
+            link.post(message)
+            self._posted = True
+
+    def reaches(self, worker: int) -> bool:
+        """Whether there is a link."""
+        return worker in self._links
 
     def flush(self) -> None:
         """Sends every queue as one frame."""
         if self._posted:
             self._posted = False
-            for link in self._links.values():
+            for link in tuple(self._links.values()):
                 link.flush()
 
     def poll(self) -> None:
@@ -117,7 +138,7 @@ class Linked:
     def _look(self) -> bool:
         """Receives what has arrived; whether there was anything."""
         found = False
-        for link in self._links.values():
+        for link in tuple(self._links.values()):
             messages = link.read_now()
             if messages:
                 self._take(messages)
@@ -130,8 +151,27 @@ class Linked:
             nursery.start_soon(self._read, link, name=f"from worker {link.peer}")
             nursery.start_soon(link.write, name=f"to worker {link.peer}")
 
+    async def accept(self, next_joiner: Callable[[], Awaitable[tuple[int, Link]]]) -> None:
+        """Adds links to workers that join, as they come."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                peer, link = await next_joiner()
+                self._links[peer] = link
+                self._pump.conversations.setdefault(peer, Conversation(peer))
+                nursery.start_soon(self._read, link, name=f"from worker {peer}")
+                nursery.start_soon(link.write, name=f"to worker {peer}")
+                self._pump.changes.linked()
+                self._pump.turn()
+
     async def _read(self, link: Link) -> None:
-        await link.read(self._receive)
+        try:
+            await link.read(self._receive)
+        except PeerLost as error:
+            if not self._pump.changes.lost(link.peer, str(error)):
+                raise
+        if link.peer not in self._pump.roster.present:  # it had not joined, or has left
+            self._links.pop(link.peer, None)
+            await link.close()
         self._farewell.set()
 
     def _receive(self, messages: list[AnyMessage]) -> None:
@@ -158,20 +198,26 @@ class Linked:
                 self._pump.receive(message)
         messages.clear()
 
+    def part_from(self, worker: int) -> None:
+        """A worker has left, and waits until everybody has said goodbye."""
+        if worker in self._links:
+            self._links[worker].post(Goodbye(self._pump.index))
+            self._posted = True
+
     async def say_goodbye(self) -> None:
         """Tells every peer that there is nothing more to come, and waits until all have said the same.
 
         Whoever closes a connection with bytes unread may destroy what the other has not read yet: so all stay until all
         are done.
         """
-        for link in self._links.values():
+        for link in tuple(self._links.values()):
             link.post(Goodbye(self._pump.index))
-        for link in self._links.values():
+        for link in tuple(self._links.values()):
             await link.drain()
-        while not all(link.said_goodbye for link in self._links.values()):
+        while not all(link.said_goodbye for link in tuple(self._links.values())):
             await self._farewell.wait()
 
     async def close(self) -> None:
         """Ends every connection."""
-        for link in self._links.values():
+        for link in tuple(self._links.values()):
             await link.close()

@@ -29,6 +29,7 @@ from dataflow.comm.messages import (
     Finished,
     Goodbye,
     Hello,
+    Membership,
     Pressure,
     Progress,
     Taken,
@@ -202,6 +203,17 @@ def _decode_pressure(sender: int, _: _Buffers, on: object, dataflow: object) -> 
     return Pressure(sender, on, ON_ITS_WAY if dataflow == ON_ITS_WAY else _number(dataflow))
 
 
+def _encode_membership(message: Membership, buffers: list[Buffer]) -> list[object]:
+    buffers.append(codec.encode(message.said))
+    return [10, message.about, len(buffers) - 1]
+
+
+def _decode_membership(sender: int, buffers: _Buffers, about: object, number: object) -> Membership:
+    if type(about) is not str:
+        raise TypeError(f"{show(about)} where text belongs")
+    return Membership(sender, about, codec.decode(buffers.take(number)))
+
+
 def _decode_returned(sender: int, _: _Buffers, blocks: object) -> BlocksReturned:
     if type(blocks) is not list:
         raise TypeError(f"{show(blocks)} where a list of blocks belongs")
@@ -236,6 +248,7 @@ _ENCODERS: dict[type, Callable[..., list[object]]] = {
     Pressure: lambda m, _: [6, m.on, m.dataflow],
     Goodbye: lambda m, _: [7],
     BlocksReturned: lambda m, _: [8, m.blocks],
+    Membership: _encode_membership,
     Taken: lambda m, _: [9, m.dataflow, m.channel, m.size],
 }
 
@@ -250,5 +263,6 @@ _DECODERS: dict[int, tuple[Callable[..., AnyMessage], tuple[int, ...]]] = {
     6: (_decode_pressure, (2,)),
     7: (lambda sender, _: Goodbye(sender), (0,)),
     8: (_decode_returned, (1,)),
+    10: (_decode_membership, (2,)),
     9: (lambda sender, _, *numbers: Taken(sender, *map(_number, numbers)), (3,)),
 }

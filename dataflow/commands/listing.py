@@ -17,7 +17,7 @@ _PATIENCE = 2.0  # seconds for a run to answer
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = commands.add_parser(
-        "list", help="list runs that have a name", description="Lists the runs that were started with --name."
+        "list", help="list the runs on this host", description="Lists your runs on this host, by name."
     )
     parser.set_defaults(command=_command)
 
@@ -29,7 +29,7 @@ def _command(_: argparse.Namespace) -> int:
         print(f"dataflow: {error}", file=sys.stderr)
         return 1
     if not names:
-        print("no run has a name here: start one with --name NAME")
+        print("no run is here: python -m dataflow run starts one")
         return 0
     print("\n".join(make_table(["name", "pid", "workers", "since"], [_row(name) for name in names])))
     return 0

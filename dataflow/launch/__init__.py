@@ -7,6 +7,7 @@ In the caller's process:
 - `starting`: the process that workers are forked from. `parcel`: main and what it uses, on their way there. `travel`:
   which variable it is that cannot go. `descriptors`: closed standard streams.
 - `ending`: ends them, whatever happened. `signals`: Ctrl-C and SIGTERM.
+- `recruiting`: workers that join, when the leader asks for them (in its process: `wishes`).
 - `output`, `lines`, `printer`: what processes print, in whole lines, at the pace of whoever reads it.
 
 In the process that workers are forked from: `zygote`, its life; `forking`: its workers; `threads`: whether it has any.
@@ -18,7 +19,8 @@ keeps the memory that it frees. `descent`: forks, and that none outlives its par
 Between them: `orders`: what workers are told. `questions`: what they were asked and have not answered. `report`:
 results, and exceptions that can be raised again. `framing`: whole messages.
 
-- `hosts`: the file that says where everybody is. `mesh`: connections between hosts. `cluster`: supervisors of several
-  hosts, which keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run.
-  `control`: what they say to each other. `strangers`: what is said about connections that were turned away.
+- `hosts`: the file that says where everybody is. `environment`: what Slurm or Kubernetes say of that; `nodelist`:
+  Slurm's lists of nodes. `mesh`: connections between hosts. `cluster`: supervisors of several hosts, which keep an eye
+  on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they say to each
+  other. `strangers`: what is said about connections that were turned away. `health`: what managers ask over HTTP.
 """

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn
 
@@ -30,6 +30,8 @@ from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
 from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.orders import Ask, Back, Go, Order, decode_order
+from dataflow.launch.wishes import Recruiter
+from dataflow.members.following import can_leave
 from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
 from dataflow.run.pump import Pump
@@ -74,6 +76,7 @@ class Assignment:
     crowded: bool  # whether there are more workers than processors on this host
     warn_after: float | None  # see dataflow.run.watch
     voice: Voice  # what it may say about compiling
+    joins: bool = field(default=False, kw_only=True)  # whether it joins workers that run
     recovers: bool = False  # whether it waits to be told to begin, and may be told to go back
 
 
@@ -133,6 +136,7 @@ class _Supervisor:
         self._pump: Pump | None = None
         self._working = trio.Event()  # the pump is there
         self._answering = False
+        self._leaving = False  # whether it was told to leave
         self._late = False  # whether a signal came while an answer was being sent
 
     def tell(self, message: bytes) -> None:
@@ -146,7 +150,13 @@ class _Supervisor:
         self._telling = False
 
     def terminated(self, _: int, frame_: FrameType | None) -> None:
-        """Handles SIGTERM: tells the supervisor, which ends everybody, and ends this worker's own tasks."""
+        """Handles SIGTERM. The first means: leave, if the others can do without this worker. Else, and the second
+        time, it tells the supervisor, which ends everybody, and ends this worker's own tasks."""
+        if self._token is not None and self._pump is not None and not self._leaving and can_leave(self._pump):
+            self._leaving = True
+            with contextlib.suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._leave, self._pump)
+            return
         if self._answering:
             self._late = True
         elif not self._telling:  # otherwise in the middle of something, which is the last that it says
@@ -154,6 +164,17 @@ class _Supervisor:
         if self._token is not None and self._scope is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._scope.cancel)
+
+    def _leave(self, pump: Pump) -> None:
+        """Asks to be drained; if that cannot be, ends as if it had been told twice."""
+        change = pump.changes.asking.scale((pump.index,), None, None, None)
+
+        async def wait() -> None:
+            await change.over()
+            if change.state == "failed":
+                self.terminated(0, None)
+
+        pump.spawn(wait, "leaving")
 
     async def obey(self, nursery: trio.Nursery) -> None:
         """Ends the worker's life when the supervisor says so, or is gone. Answers what it asks meanwhile."""
@@ -259,13 +280,18 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
     resume = await supervisor.resume() if assignment.recovers else None
     links = await find_links(neighbours)()  # after that: now nobody of an earlier life is left, on any host
     debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
-    pump = Pump(assignment.index, assignment.peers, debug, limit, warn_after, recovery=resume)
+    index, peers, joins = assignment.index, assignment.peers, assignment.joins
+    pump = Pump(index, peers, debug, limit, warn_after, recovery=resume, joins=joins)
+    pump.launcher = Recruiter(supervisor.tell)
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(pump, links, None if assignment.crowded else Patience())
     pump.transport = transport
     try:
         async with pump.running() as nursery:
             transport.start(nursery)
+            nursery.start_soon(transport.accept, neighbours.next_joiner)
+            if joins:
+                pump.changes.say(pump.roster.leader, "ready")
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
             supervisor.works(pump)
             result = await pump.run_main(main, *args)

@@ -59,11 +59,27 @@ class Anew:
         """As bytes, for the zygote."""
         return codec.encode([self.life, list(self.replaced)])
 
-    @classmethod
-    def decode(cls, data: bytes) -> Anew:
-        """What was encoded."""
-        life, replaced = codec.decode(data)
-        return cls(life, tuple(replaced))
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """Fork these workers, which join those that run. There will be so many members."""
+
+    joiners: tuple[int, ...]
+    peers: int
+
+    def encode(self) -> bytes:
+        """As bytes, for the zygote."""
+        return codec.encode(["more", list(self.joiners), self.peers])
+
+
+def decode_wish(data: bytes) -> Anew | More:
+    """What the supervisor wants."""
+    first, *rest = codec.decode(data)
+    if first == "more":
+        joiners, peers = rest
+        return More(tuple(joiners), peers)
+    (replaced,) = rest
+    return Anew(first, tuple(replaced))
 
 
 # In the process that forks workers

@@ -26,7 +26,7 @@ from dataflow.comm.arena import Arena, arena_size
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import Assignment, Ends, Load, run_child
 from dataflow.launch.descent import fork
-from dataflow.launch.errand import Anew, Errand, receive_ends, receive_message, tell_failure
+from dataflow.launch.errand import Anew, Errand, More, decode_wish, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
 from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
 
@@ -88,6 +88,14 @@ class Forks:
         finally:
             os.close(memory)
 
+    def start_more(self, more: More, ends: dict[int, Ends]) -> None:
+        """Forks workers that join those that run. They share no memory with anybody: all goes through their sockets."""
+        self._ends = ends
+        here = {index: post for index, post in self._posts.items() if index not in self._ended}
+        introduction = Introduction(max(1, self._errand.life), here)
+        for index in more.joiners:
+            self._start(index, introduction, more)
+
     def _bury(self, index: int) -> None:
         """Forgets a worker that has ended, and was told to have, or one that was given up before it had started."""
         if index in self._pids:
@@ -101,7 +109,7 @@ class Forks:
         if index in self._ends:
             self._ends.pop(index).close()
 
-    def _start(self, index: int, introduction: Introduction) -> None:
+    def _start(self, index: int, introduction: Introduction, more: More | None = None) -> None:
         parent = os.getpid()
         with contextlib.ExitStack() as stack:
             pairs = introduction.pairs()
@@ -119,8 +127,10 @@ class Forks:
                     for sock in theirs.values():
                         sock.close()
                     life = introduction.life
-                    neighbours = Neighbours(index, self._workers, mine, its_post, self._key, self._arenas, life)
-                    self._become(index, parent, neighbours)
+                    workers = self._workers if more is None else (index, *mine)
+                    arenas = self._arenas if more is None else {index: Arena(0)}
+                    neighbours = Neighbours(index, workers, mine, its_post, self._key, arenas, life)
+                    self._become(index, parent, neighbours, more)
                 finally:
                     os._exit(1)  # whatever happened: this is not the process that forks workers
             self._posts[index] = post
@@ -129,7 +139,7 @@ class Forks:
             introduction.settle(index, post, theirs)
         self._ends.pop(index).close()
 
-    def _become(self, index: int, parent: int, neighbours: Neighbours) -> NoReturn:
+    def _become(self, index: int, parent: int, neighbours: Neighbours, more: More | None) -> NoReturn:
         """In the new process: runs that worker, then exits."""
         self._control.close()
         for fd in self._wakers:
@@ -142,10 +152,11 @@ class Forks:
         crowded = len(self._workers) > _processors()
         of = self._errand.settings
         voice = Voice(of.terminal, speaks=index == self._workers.start)
-        peers, recovers = self._errand.peers, self._errand.life > 0
+        peers, recovers = self._errand.peers if more is None else more.peers, self._errand.life > 0
         run_child(
             Assignment(
-                index, peers, neighbours, ends, parent, of.debug, of.limit, crowded, of.warn_after, voice, recovers
+                index, peers, neighbours, ends, parent, of.debug, of.limit, crowded, of.warn_after, voice, recovers,
+                joins=more is not None,
             ),
             self._load,
         )
@@ -180,8 +191,11 @@ class Forks:
     def _obey(self) -> None:
         """Does what the supervisor says now."""
         try:
-            anew = Anew.decode(receive_message(self._control))
-            self.start_anew(anew, receive_ends(self._control, anew.replaced))
+            wish = decode_wish(receive_message(self._control))
+            if isinstance(wish, More):
+                self.start_more(wish, receive_ends(self._control, wish.joiners))
+            else:
+                self.start_anew(wish, receive_ends(self._control, wish.replaced))
         except BaseException as error:  # those that have started are told to go back, or ended, by the supervisor
             tell_failure(self._control, error)
 

@@ -14,7 +14,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import trio
@@ -38,7 +38,7 @@ class Neighbours:
     """What a worker shares, in one life, with the others of its host: nobody else can have it."""
 
     index: int  # this worker's
-    workers: range
+    workers: Sequence[int]  # those that it is to be connected with before it begins, and itself
     sockets: dict[int, socket.socket]  # to those that were connected earlier
     post: socket.socket  # through which those to later ones arrive
     key: bytes
@@ -53,6 +53,15 @@ class Neighbours:
             await trio.lowlevel.wait_readable(self.post)
             self._take()
         return {peer: self._link(peer) for peer in self.sockets}
+
+    async def next_joiner(self) -> tuple[int, Link]:
+        """The link to a worker that has been started later, when there is one."""
+        known = set(self.sockets)
+        while not (new := set(self.sockets) - known):
+            await trio.lowlevel.wait_readable(self.post)
+            self._take()
+        (peer,) = new
+        return peer, self._link(peer)
 
     def again(self, life: int) -> Neighbours:
         """Closes all connections. What the worker will share with others in another life: nothing yet."""
@@ -82,7 +91,7 @@ class Neighbours:
 
     def _link(self, peer: int) -> Link:
         keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
-        shared = SharedArenas(self.arenas[self.index], self.arenas[peer])
+        shared = SharedArenas(self.arenas[self.index], self.arenas[peer]) if peer in self.arenas else None
         return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
 
 

@@ -28,6 +28,7 @@ class Settings:
     grace: float = 2.0  # how long workers may take to end when told to
     patience: float = 5.0  # how long a worker may be stopped, or a host silent, before it is given up
     warn_after: float | None = 10.0  # how long nothing may move before a worker says what it waits for; None: for ever
+    health: tuple[str, int] | None = None  # where cluster managers may ask whether this host is ready, see `health`
     terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
 
 

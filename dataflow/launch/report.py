@@ -17,7 +17,7 @@ from dataflow.comm import codec
 from dataflow.comm.codec import require_list, require_mapping, require_text
 from dataflow.errors import Terminated, WorkerFailed
 from dataflow.launch.questions import Answered
-from dataflow.launch.verdict import Event, Failed, Idle, Lost, Returned
+from dataflow.launch.verdict import Event, Failed, Idle, Lost, Recruits, Returned
 from dataflow.text import show
 
 
@@ -40,10 +40,11 @@ def encode_result(worker: int, result: object) -> bytes:
         raise TypeError(f"what main returned on worker {worker} cannot be brought to the caller: {error}") from None
 
 
-def encode_failure(error: BaseException, unbuilt: bool = False) -> bytes:
-    """An exception. `unbuilt`: it was raised before a dataflow had been built."""
+def encode_failure(error: BaseException, unbuilt: bool = False, text: str | None = None) -> bytes:
+    """An exception. `unbuilt`: it was raised before a dataflow had been built. `text`: its traceback, if that is
+    another than here: where it was raised first."""
     kind = type(error)
-    message, text = _readable(_message(error)), _readable("".join(traceback.format_exception(error)))
+    message, text = _readable(_message(error)), _readable(text or "".join(traceback.format_exception(error)))
     notes = [_readable(str(note)) for note in getattr(error, "__notes__", [])]
     report = ["unbuilt" if unbuilt else "failure", kind.__module__, kind.__qualname__, message, notes, text]
     try:
@@ -86,7 +87,7 @@ def encode_answered(number: int, answer: bytes) -> bytes:
 
 
 def decode_report(worker: int, data: bytes) -> Event | Answered:
-    """What a worker reports; ValueError if it is none of the six."""
+    """What a worker reports; ValueError if it is none of the seven."""
     report: object = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
@@ -98,6 +99,8 @@ def decode_report(worker: int, data: bytes) -> Event | Answered:
             return Lost(worker, content[0])
         if kind == "idle" and len(content) == 1 and type(content[0]) is int:
             return Idle(worker, content[0])
+        if kind == "more" and len(content) == 3:
+            return Recruits(worker, require_text(content[0]), tuple(content[1]), content[2])
         if kind == "answer" and len(content) == 2 and type(content[0]) is int and type(content[1]) is bytes:
             return Answered(content[0], content[1])
         if kind in ("failure", "unbuilt"):

@@ -33,7 +33,14 @@ from dataflow.launch.orders import Back, Go
 from dataflow.launch.process import Process, Settings
 from dataflow.launch.starting import Crew, start_anew
 from dataflow.launch.verdict import ByWorker, Exited, Failed
-from dataflow.launch.watching import print_output, serve_door, watch_for_silence, watch_process, watch_zygote
+from dataflow.launch.watching import (
+    answer_managers,
+    print_output,
+    serve_door,
+    watch_for_silence,
+    watch_process,
+    watch_zygote,
+)
 from dataflow.recovery.beginning import Beginning, Beginnings
 from dataflow.run.signal import Signal
 
@@ -78,6 +85,7 @@ class Rolling:
             start(watch_zygote, crew, crew.zygote, self._tell)
             start(watch_for_silence, crew, crew.zygote, settings.patience, self._tell)
             start(serve_door, crew)
+            start(answer_managers, crew, settings)
             results = await self._carry_on()
             self._nursery.cancel_scope.cancel()
         return results

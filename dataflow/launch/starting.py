@@ -137,17 +137,22 @@ def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: `hear` will find that out
             control.sendall(frame(errand.encode()))
             socket.send_fds(control, [FOR_PARCEL], [parcel])
-            _send_ends(crew, control, errand.workers, prefix)
+            send_ends(crew, control, errand.workers, prefix)
     except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise no_process(error) or error from None
-        count = errand.workers.stop - errand.workers.start  # len() fails for more than 2^63
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = _FILES_EACH * count + _FILES_MORE
-        raise TooManyWorkers(
-            f"{count:,} workers on one host need {needed:,} more open files in this process, which may have {limit:,}: "
-            "start fewer workers, or raise the limit first (ulimit -n)"
-        ) from None
+        raise too_many_files(error, errand) or no_process(error) or error from None
+
+
+def too_many_files(error: OSError, errand: Errand) -> TooManyWorkers | None:
+    """What to say where this process may not open as many files as workers need; None if that is not it."""
+    if error.errno != errno.EMFILE:
+        return None
+    count = errand.workers.stop - errand.workers.start  # len() fails for more than 2^63
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _FILES_EACH * count + _FILES_MORE
+    return TooManyWorkers(
+        f"{count:,} workers on one host need {needed:,} more open files in this process, which may have {limit:,}: "
+        "start fewer workers, or raise the limit first (ulimit -n)"
+    )
 
 
 def start_anew(crew: Crew, anew: Anew, prefix: bool) -> None:
@@ -157,10 +162,11 @@ def start_anew(crew: Crew, anew: Anew, prefix: bool) -> None:
     crew.processes = [process for process in crew.processes if process.index not in anew.replaced]
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: whoever listens will say so
         control.sendall(frame(anew.encode()))
-        _send_ends(crew, control, anew.replaced, prefix)
+        send_ends(crew, control, anew.replaced, prefix)
 
 
-def _send_ends(crew: Crew, control: socket.socket, workers: Iterable[int], prefix: bool) -> None:
+def send_ends(crew: Crew, control: socket.socket, workers: Iterable[int], prefix: bool) -> None:
+    """Sends the zygote the ends of workers that it is to fork."""
     for index in workers:
         with _make_worker(crew, index, f"[worker {index}] " if prefix else "") as ends:
             socket.send_fds(control, [FOR_WORKER], ends)

@@ -28,12 +28,20 @@ from dataflow.launch.errand import Errand
 from dataflow.launch.lives import Lives
 from dataflow.launch.parcel import attempt, packed
 from dataflow.launch.process import Settings
+from dataflow.launch.recruiting import dismiss, recruit
 from dataflow.launch.rolling import Rolling
 from dataflow.launch.signals import Signals, run_trio, signals_noted
-from dataflow.launch.starting import Crew, start
+from dataflow.launch.starting import Crew, start, too_many_files
 from dataflow.launch.travel import cannot_travel
-from dataflow.launch.verdict import ByWorker, Event, Verdict
-from dataflow.launch.watching import print_output, serve_door, watch_for_silence, watch_process, watch_zygote
+from dataflow.launch.verdict import ByWorker, Event, Recruits, Verdict
+from dataflow.launch.watching import (
+    answer_managers,
+    print_output,
+    serve_door,
+    watch_for_silence,
+    watch_process,
+    watch_zygote,
+)
 from dataflow.recovery.beginning import Beginnings
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.restarts import Restarts
@@ -80,7 +88,7 @@ def run_processes(
             try:
                 with opened(name, peers) as crew.door:
                     with ExitStack() as stack:
-                        parcel = _pack(stack, main, args, find_links)
+                        parcel = _pack(stack, main, args, find_links, errand)
                         if recovery is None:
                             start(crew, errand, parcel, settings.prefix)
                         else:
@@ -117,12 +125,12 @@ def end_life(crew: Crew, settings: Settings) -> None:
     crew.zygote, crew.processes = None, []
 
 
-def _pack(stack: ExitStack, main: Main, args: tuple[object, ...], find_links: FindLinks) -> int:
+def _pack(stack: ExitStack, main: Main, args: tuple[object, ...], find_links: FindLinks, errand: Errand) -> int:
     """The descriptor of a parcel with all that workers need; CannotTravel names what cannot be in it."""
     try:
         return stack.enter_context(packed((main, args, find_links)))
-    except OSError:
-        raise  # there is no room for it
+    except OSError as error:
+        raise too_many_files(error, errand) or error from None  # there is no room for it
     except Exception as error:  # whatever the program's own objects raise
         raise cannot_travel(main, args, error, attempt) from error
 
@@ -155,6 +163,13 @@ async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = No
 
     def tell(event: Event) -> None:
         verdict.handle(event)
+        if isinstance(event, Recruits) and event.what == "start":
+            for process in recruit(crew, event, settings.prefix):
+                nursery.start_soon(watch_process, process, tell)
+                for output in process.outputs:
+                    nursery.start_soon(print_output, output)
+        elif isinstance(event, Recruits) and event.what == "dismiss":
+            dismiss(crew, event)
         news.set()
 
     async with trio.open_nursery() as nursery:
@@ -167,6 +182,7 @@ async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = No
         nursery.start_soon(watch_zygote, crew, crew.zygote, tell)
         nursery.start_soon(watch_for_silence, crew, crew.zygote, settings.patience, tell)
         nursery.start_soon(serve_door, crew)
+        nursery.start_soon(answer_managers, crew, settings)
         await reach_verdict(verdict, news, settings)
         nursery.cancel_scope.cancel()
     return verdict.results

@@ -66,20 +66,31 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
+class Recruits:
+    """The leader asks for workers that join, has them join, or has no use for them after all."""
+
+    worker: int
+    what: str  # start, joined or dismiss
+    workers: tuple[int, ...]
+    peers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Orphaned:
     """The process that starts workers is gone, and they go with it."""
 
     error: BaseException
 
 
-Event: TypeAlias = Returned | Failed | Exited | Lost | Silent | Idle | Orphaned
+Event: TypeAlias = Returned | Failed | Exited | Lost | Silent | Idle | Recruits | Orphaned
 
 
 class Verdict:
     """Gathers events. `error` is the verdict, once there is one."""
 
     def __init__(self, workers: range) -> None:
-        self._workers = workers
+        self._workers = set(workers)
+        self._listening: set[int] = set()  # workers that may end as they like: they have not joined
         self.results: ByWorker = {}
         self.error: BaseException | None = None
         self.unbuilt = False  # whether the error was raised before a dataflow had been built
@@ -89,7 +100,7 @@ class Verdict:
     @property
     def complete(self) -> bool:
         """Whether every worker has returned and its process has ended."""
-        return len(self.results) == len(self._workers) and len(self._exited) == len(self._workers)
+        return self.results.keys() >= self._workers and self._exited >= self._workers
 
     @property
     def suspicious(self) -> bool:
@@ -98,7 +109,11 @@ class Verdict:
 
     def handle(self, event: Event) -> None:
         """Takes an event into account. The first cause is the verdict; later ones are consequences."""
-        if isinstance(event, Returned):
+        if isinstance(event, Recruits):
+            self._want(event)
+        elif not isinstance(event, Recruits | Orphaned) and event.worker in self._listening:
+            return  # others do without it
+        elif isinstance(event, Returned):
             self.results[event.worker] = event.result
         elif isinstance(event, Exited):
             self._exited.add(event.worker)
@@ -111,6 +126,14 @@ class Verdict:
             self._blame(WorkerFailed(f"worker {event.worker} {event.why}", event.worker))
         elif isinstance(event, Lost):
             self._lost = self._lost or event
+
+    def _want(self, wanted: Recruits) -> None:
+        """Workers that join count from when they have."""
+        if wanted.what == "joined":
+            self._listening -= set(wanted.workers)
+            self._workers |= set(wanted.workers)
+        elif wanted.what == "start":
+            self._listening |= set(wanted.workers)
 
     def give_up_waiting(self) -> None:
         """Nobody said why a connection was lost."""

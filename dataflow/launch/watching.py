@@ -13,9 +13,10 @@ from dataflow.asking.messages import Question
 from dataflow.asking.run import worker_unknown
 from dataflow.errors import WorkerFailed
 from dataflow.launch.framing import cut_message
+from dataflow.launch.health import serve_health, workers_ready
 from dataflow.launch.orders import Order, encode_order
 from dataflow.launch.output import Output
-from dataflow.launch.process import Process
+from dataflow.launch.process import Process, Settings
 from dataflow.launch.questions import Answered
 from dataflow.launch.report import decode_report
 from dataflow.launch.starting import Crew, Zygote
@@ -130,6 +131,12 @@ async def serve_door(crew: Crew) -> None:
 
     if crew.door is not None:
         await crew.door.serve(ask_worker)
+
+
+async def answer_managers(crew: Crew, settings: Settings) -> None:
+    """Answers cluster managers, if there is an address for that."""
+    if settings.health is not None:
+        await serve_health(settings.health, lambda: workers_ready(crew.processes))
 
 
 async def print_output(output: Output) -> None:

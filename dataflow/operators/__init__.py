@@ -2,6 +2,7 @@
 
 - `rows`: record by record: map, flat_map, filter, inspect; concat, partition, branch; exchange, broadcast.
 - `timing`: delay. `grouping`: aggregate, reduce, count, join, each by key at a time.
+- `asynchronous`: map_async and map_async_batches, asynchronous functions in the middle of a dataflow.
 - `inputs`: input, unordered input. `source`: iterables as sources, paced. `sink`: where records leave.
 - `loops`: enter, leave, feedback, iterate. `probe`: how far a stream has come. `replay`: capture and replay.
 - `partitions`: the interface of sources with positions; `partitioned`: the operators behind it; `positions`: where they

@@ -105,6 +105,7 @@ class Follower(Generic[D]):
     def _start(self, context: Context) -> Step:
         self._output: OutputPort[D] = context.outputs[0]
         self._capability: Capability = context.capability()
+        context.follow()
         return lambda: None
 
     @property

@@ -67,6 +67,8 @@ class _Entry:
         self._output: OutputPort = context.outputs[0]
         self._dataflow.fed.append(self._output)
         self._capability: Capability = context.capability()
+        self._closed = not self._capability.live  # for a worker that joins when all others have closed theirs
+        context.follow()
         return lambda: None
 
     @property

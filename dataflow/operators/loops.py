@@ -98,6 +98,7 @@ def feedback(scope: Scope, summary: TimeSummary, name: str) -> tuple[LoopHandle,
     if scope.parent is not None or not scope.dataflow.recovers:
         builder.add_output({0: summary})
         (out,) = builder.build(_pass_on, keeps=Keeps.NOTHING)
+        scope.dataflow.operators[out.source.node].changes_times = scope.parent is None
     else:
         builder.add_output({0: summary}, initial=True, entry=False)
         make = partial(_pass_across_cuts, name=name, scope=scope)

@@ -13,7 +13,7 @@ from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.cuts import FOREVER, Keeps, Participant, Share
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Batch, Broadcast
+from dataflow.channels.pact import Audience, Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.errors import ConstructionError, TimeError
 from dataflow.operators.inputs import to_batch
@@ -50,7 +50,7 @@ def partitioned(scope: Scope, source: Partitions[D], *, ahead: int, name: str) -
     finder.add_output(initial=True, entry=False)
     (dealt,) = finder.build(lambda context: _find(scope, context, source), keeps=Keeps.NOTHING)
     reader = OperatorBuilder(scope, name)
-    reader.add_input(dealt, Broadcast())
+    reader.add_input(dealt, Audience())
     reader.add_output({}, initial=True)
     kind = _Timed if source.timed else _Ticking if source.follow else _Counting
     out: Stream[D]
@@ -86,7 +86,7 @@ def _find(scope: Scope, context: Context, source: Partitions[D]) -> Step:
     if context.worker == 0:
         context.spawn(find)
     else:
-        capability.drop()
+        capability.release()
     return lambda: None
 
 
@@ -189,7 +189,7 @@ class _Reading(Participant):
                 self._context.spawn(partial(self._read, partition))
             self._told()
             await self._signal.wait()
-        self._capability.drop()
+        self._capability.release()
         self._give_share()
 
     @property

@@ -43,7 +43,11 @@ def sink(stream: Stream[object], write: Write, name: str = "sink") -> Stream[Nev
                 result.close()
                 raise TypeError(f"{name}: the function returned a coroutine: pass the `async def` function itself")
 
-    return unary(stream, name, lambda _: step)
+    def make(context: Context) -> Callable[[InputPort, OutputPort], None]:
+        context.follow()  # what it writes stays where it was written
+        return step
+
+    return unary(stream, name, make)
 
 
 class _AsyncSink:
@@ -55,6 +59,7 @@ class _AsyncSink:
         self._context = context
         self._queue: deque[tuple[Capability, Any, int]] = deque()
         self._signal = Signal()
+        context.follow()
         context.spawn(self._run)
 
     def step(self, input: InputPort, output: OutputPort) -> None:

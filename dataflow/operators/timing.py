@@ -43,6 +43,7 @@ def delay(stream: Stream[D], later: Callable[[Time, D], Time], name: str = "dela
     def make(context: Context) -> Step:
         (input,), (output,) = context.inputs, context.outputs
         waiting: Waiting[Batch] = Waiting(context, name, dataflow)
+        context.follow(changes_times=stream.scope.parent is None)
 
         def step() -> None:
             for message, batch in input:

@@ -37,6 +37,11 @@ class Outbox:
         self._sender = sender
         self._sequence = 0
 
+    @property
+    def next(self) -> int:
+        """The number of the next batch."""
+        return self._sequence
+
     def flush(self) -> ProgressBatch | None:
         """The batch to broadcast now, to this worker as well; None if everything cancelled out."""
         if not self.pending.counts:
@@ -49,8 +54,12 @@ class Outbox:
 class Inbox:
     """Checks that each sender's batches come in order. O(1) per batch."""
 
-    def __init__(self) -> None:
-        self._expected: dict[int, int] = {}
+    def __init__(self, expected: dict[int, int] | None = None) -> None:
+        self._expected: dict[int, int] = {} if expected is None else expected  # by sender; 0 of those who are not there
+
+    def due_from(self, sender: int) -> int:
+        """The number of the next batch of a sender."""
+        return self._expected.get(sender, 0)
 
     def accept(self, batch: ProgressBatch) -> tuple[Change, ...]:
         """The changes to apply; ProtocolError if a batch was lost, repeated or overtaken."""

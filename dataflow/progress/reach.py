@@ -7,6 +7,7 @@ wants to know why a frontier stands where it stands.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from dataflow.progress.graph import Graph, Location
 from dataflow.progress.paths import PathSummary, identity
@@ -41,6 +42,30 @@ def _insert(summaries: list[PathSummary], new: PathSummary) -> bool:
     summaries[:] = [old for old in summaries if not new.less_equal(old)]
     summaries.append(new)
     return True
+
+
+def upstream(graph: Graph, node: int) -> set[int]:
+    """The nodes from which records can get to a node, as far as the graph has been built."""
+    return _closure({node}, [(target.node, source.node) for source, target in graph.edges])
+
+
+def downstream(graph: Graph, nodes: Iterable[int]) -> set[int]:
+    """The nodes to which records can get from these."""
+    return _closure(nodes, [(source.node, target.node) for source, target in graph.edges])
+
+
+def _closure(starts: Iterable[int], steps: Iterable[tuple[int, int]]) -> set[int]:
+    following: dict[int, list[int]] = {}
+    for a, b in steps:
+        following.setdefault(a, []).append(b)
+    found: set[int] = set()
+    left = [there for start in starts for there in following.get(start, ())]
+    while left:
+        here = left.pop()
+        if here not in found:
+            found.add(here)
+            left += following.get(here, ())
+    return found
 
 
 def could_result_in(graph: Graph, start: Location, time: Time, end: Location, later: Time) -> bool:

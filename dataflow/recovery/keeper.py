@@ -48,6 +48,7 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     keeper.main = SavedByMain(scope.dataflow)
 
 
+_TURN = 1 << 16  # words that are copied in one turn: half a megabyte
 _PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
 
 
@@ -201,13 +202,17 @@ class Keeper:
             capability.drop()
 
     async def _save(self, shares: dict[str, Share]) -> list[SavedFile]:
-        """Copies and puts shards one by one, so that others have their turn in between."""
+        """Copies and puts shards, a little in each turn."""
         writer = self.vault.writer()
+        count = 0
         for name, share in shares.items():
-            while share.frozen is not None and (copied := share.frozen.pop()) is not None:
+            while share.frozen is not None and (copied := share.frozen.pop(writer.place)) is not None:
                 shard, pieces = copied
                 await writer.add(name, shard, pieces)
-                await trio.lowlevel.checkpoint()
+                count += sum(map(len, pieces))
+                if count > _TURN:
+                    count = 0
+                    await trio.lowlevel.checkpoint()
         return await writer.finish()
 
     async def _commit(self, parts: list[SnapshotPart]) -> SnapshotOutcome:
@@ -233,6 +238,7 @@ class Keeper:
                 share.frozen.cancel()
                 participant.mark([*share.frozen.shards, *share.frozen.empty])
         if self._context.worker == 0:
+            self._mark(outcome)
             self._announcer.concluded(outcome)
             if self._wishes.promised(outcome.cut):
                 self._context.spawn(lambda: self._grant(outcome))
@@ -241,6 +247,13 @@ class Keeper:
         else:
             await self._get_ready(lambda: True)  # this cut has been written, and the next waits for `conclude`
             self._gates.conclude(outcome.cut)
+
+    def _mark(self, outcome: SnapshotOutcome) -> None:
+        """For those who look: what has become of the snapshot."""
+        dataflow = self._scope.dataflow
+        kind = "snapshot" if outcome.number is not None else "snapshot abandoned"
+        what = f"{dataflow.name}: {outcome.why or f'{outcome.number}, at {outcome.time!r}'}"
+        dataflow.pump.meter.mark(kind, what)
 
     async def _grant(self, outcome: SnapshotOutcome) -> None:
         """Whoever waits for a savepoint learns of it when all workers' output before it is visible. After the final

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import trio
@@ -23,7 +23,7 @@ from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, 
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
 LIMIT = 31 << 20  # bytes of a file: where it is read, a block of less than 32 MiB reuses memory (dataflow.launch.heap)
-_GROUP = 1 << 20  # bytes that are gathered before they are written
+_GROUP = 4 << 20  # bytes that are gathered before they are written
 _ROW = 64  # bytes of a row besides its words and its operator's name, at most
 _BATCH = 2048  # bytes of a batch besides its rows, here and in the footer, at most
 _FRAME = 8192  # bytes of a file besides its batches, at most
@@ -49,6 +49,7 @@ class PartBuffers:
 
     def __init__(self, limit: int = LIMIT, most: int = 3) -> None:
         self.limit = limit
+        self.group: Words = np.empty((2 * _GROUP) // 8, np.uint64)  # where pieces lie together before they are written
         self._most = most
         self._free: list[NDArray[np.uint8]] = []
 
@@ -72,42 +73,60 @@ class PartWriter:
         self._group = min(_GROUP, self._buffers.limit // 8)
         self._rows: list[tuple[str, int, Words | None]] = []  # gathered: not yet in the file
         self._gathered = 0  # bytes that they will take at most
+        self._placed = 0  # words that were given out of `_buffers.group`
         self._file: _OpenPart | None = None
+
+    def place(self, count: int) -> Words:
+        """Memory for so many words of a piece, to be added next: it lies with the others of its batch."""
+        group = self._buffers.group
+        if self._placed + count > len(group):
+            return np.empty(count, np.uint64)
+        self._placed += count
+        return group[self._placed - count : self._placed]
 
     def add(self, operator: str, shard: int, pieces: Sequence[Words]) -> list[FilledPart]:
         """Adds all pieces of a shard; none if it is empty. The pieces must not change before `finish`, but for those
         that are in a file which has been given back."""
-        full = []
-        rows: Iterable[Words | None] = pieces or (None,)
-        for piece in rows:
-            size = _ROW + len(operator.encode()) + (0 if piece is None else piece.nbytes)
-            if self._gathered + size > self._group:
-                full += self._write()
-            self._rows.append((operator, shard, piece))
-            self._gathered += size
+        full = [part for row in rows_of(pieces) if self.gather(operator, shard, row) for part in self.write()]
+        self.end_shard()
         return full
+
+    def gather(self, operator: str, shard: int, piece: Words | None) -> bool:
+        """Takes note of a piece, which must not change before `write`; whether that is due."""
+        self._rows.append((operator, shard, piece))
+        self._gathered += _size(self._rows[-1])
+        return self._gathered > self._group // 2
+
+    def end_shard(self) -> None:
+        """All pieces of a shard were gathered: if they are written, their memory can be used again."""
+        if not self._rows:
+            self._placed = 0
 
     def finish(self) -> list[FilledPart]:
         """Writes what is left. None if nothing was added since the last file."""
-        full = self._write()
+        full = self.write()
         if self._file is not None:
             full.append(self._file.close())
             self._file = None
         return full
 
-    def _write(self) -> list[FilledPart]:
-        """Writes what was gathered as a batch, to a new file if it does not fit into the one at hand."""
-        if not self._rows:
-            return []
+    def write(self) -> list[FilledPart]:
+        """Writes what was gathered as a batch; the last piece is one of its own if that would be large."""
+        rows, large = self._rows, self._gathered > self._group
+        batches = [rows[:-1], rows[-1:]] if large else [rows]
+        self._rows, self._gathered = [], 0
+        return [part for batch in batches if batch for part in self._write_batch(batch)]
+
+    def _write_batch(self, rows: list[tuple[str, int, Words | None]]) -> list[FilledPart]:
+        """To a new file if it does not fit into the one at hand."""
         full = []
-        size = self._gathered + _BATCH
+        size = sum(map(_size, rows)) + _BATCH
         if self._file is not None and size > self._file.room:
             full.append(self._file.close())
             self._file = None
         if self._file is None:
             self._file = _OpenPart(self._buffers.take(size + _FRAME))
-        self._file.write(self._rows, size)
-        self._rows, self._gathered = [], 0
+        self._file.write(rows, size)
         return full
 
 
@@ -127,15 +146,17 @@ class _OpenPart:
         """Writes a batch that takes at most `size` bytes."""
         pa = _pyarrow()
         pieces = [piece for _, _, piece in rows if piece is not None]
-        words = pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.uint64), *pieces])
-        words = np.ascontiguousarray(words, np.uint64)
+        words = _together(pieces)
         lengths = np.array([0 if piece is None else len(piece) for _, _, piece in rows], np.int64)
-        offsets = pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+        names = [operator.encode() for operator, _, _ in rows]
+        texts = [pa.py_buffer(_ends([len(name) for name in names], np.int32)), pa.py_buffer(b"".join(names))]
+        shards = pa.py_buffer(np.array([shard for _, shard, _ in rows], np.int64))
         values = pa.Array.from_buffers(pa.uint64(), len(words), [None, pa.py_buffer(words)])
-        columns = [
-            pa.array([operator for operator, _, _ in rows], pa.string()),
-            pa.array([shard for _, shard, _ in rows], pa.int64()),
-            pa.LargeListArray.from_arrays(offsets, values, type=_piece_type()),
+        ends = pa.py_buffer(_ends(lengths, np.int64))
+        columns = [  # of buffers: `pa.array` imports pandas, if it is there, and everybody waits for that
+            pa.Array.from_buffers(pa.string(), len(rows), [None, *texts]),
+            pa.Array.from_buffers(pa.int64(), len(rows), [None, shards]),
+            pa.Array.from_buffers(_piece_type(), len(rows), [None, ends], children=[values]),
         ]
         self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
         self.room -= size
@@ -150,6 +171,37 @@ class _OpenPart:
         self._sink.close()
         live = {operator: SavedShards.of(words) for operator, words in self._words.items()}
         return FilledPart(self._buffer.data[:size], live, self._buffer)
+
+
+def _size(row: tuple[str, int, Words | None]) -> int:
+    """Bytes that a row will take at most."""
+    operator, _, piece = row
+    return _ROW + len(operator.encode()) + (0 if piece is None else piece.nbytes)
+
+
+def rows_of(pieces: Sequence[Words]) -> Iterable[Words | None]:
+    """What is written of a shard: its pieces, or a row that says that it has none."""
+    return pieces or (None,)
+
+
+def _ends(lengths: Sequence[int] | NDArray[np.int64], kind: type[np.int32 | np.int64]) -> NDArray[np.signedinteger]:
+    """Where each of several things of these lengths begins, and the last one ends."""
+    ends = np.zeros(len(lengths) + 1, kind)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _together(pieces: Sequence[Words]) -> Words:
+    """Pieces as one array: as they lie, if they lie one behind the other."""
+    if len(pieces) == 1:
+        return np.ascontiguousarray(pieces[0], np.uint64)
+    ends = {piece.ctypes.data + piece.nbytes for piece in pieces[:-1]}
+    if pieces and len(ends) == len(pieces) - 1 and all(piece.ctypes.data in ends for piece in pieces[1:]):
+        base = pieces[0].base
+        if isinstance(base, np.ndarray) and all(piece.base is base for piece in pieces):
+            first = (pieces[0].ctypes.data - base.ctypes.data) // 8
+            return base[first : first + sum(map(len, pieces))]
+    return np.concatenate([np.empty(0, np.uint64), *pieces])
 
 
 def part_name(number: int, digest: str) -> str:
@@ -222,6 +274,19 @@ async def fetch_part(storage: Storage, dataflow: str, file: SavedFile) -> bytes:
     return data
 
 
+N = TypeVar("N", bound=np.generic)
+
+
+class _ArrowArray(Protocol):
+    """What is used of Arrow's arrays."""
+
+    offset: int
+
+    def __len__(self) -> int: ...
+
+    def buffers(self) -> list[memoryview]: ...
+
+
 class _Batch(NamedTuple):
     operators: list[str]
     shards: list[int]
@@ -242,10 +307,19 @@ def _batches(data: bytes | memoryview, title: str) -> Iterator[_Batch]:
             operators, shards, pieces = batch.columns
             if operators.null_count or shards.null_count or pieces.null_count or pieces.values.null_count:
                 raise SnapshotDamaged(f"{title} has gaps")
-            words = pieces.values.to_numpy()
-            yield _Batch(operators.to_pylist(), shards.to_pylist(), pieces.offsets.to_numpy(), words)
+            yield _Batch(
+                operators.to_pylist(), shards.to_pylist(), _numbers(pieces.offsets, np.int64),
+                _numbers(pieces.values, np.uint64),
+            )  # fmt: skip
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SnapshotDamaged(f"{title} is no part file: {error}") from None
+
+
+def _numbers(array: _ArrowArray, kind: type[N]) -> NDArray[N]:
+    """An array without gaps as it lies: `to_numpy` imports pandas, if it is there."""
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[-1], kind, len(array), array.offset * np.dtype(kind).itemsize)
 
 
 def _schema() -> object:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+
+import trio
 
 from dataflow.build.cuts import FOREVER
 from dataflow.build.hooks import Words
@@ -13,12 +15,21 @@ from dataflow.recovery.catalogue import claim, commit
 from dataflow.recovery.format import decode_manifest
 from dataflow.recovery.manifest import Manifest, SavedFile, SavedOperator, follow, stale_shards
 from dataflow.recovery.opening import open_storage
-from dataflow.recovery.part_files import PartBuffers, PartWriter, fetch_part, live_pieces, load_format, store_part
+from dataflow.recovery.part_files import (
+    FilledPart,
+    PartBuffers,
+    PartWriter,
+    fetch_part,
+    live_pieces,
+    load_format,
+    rows_of,
+    store_part,
+)
 from dataflow.recovery.parts import SnapshotOutcome, SnapshotPart
 from dataflow.recovery.policy import Recovery
 from dataflow.recovery.resume import Resume
 from dataflow.recovery.retention import Retention
-from dataflow.recovery.storage import Storage, StorageError
+from dataflow.recovery.storage import Storage, StorageError, Threaded
 from dataflow.time.order import Time
 
 
@@ -124,19 +135,32 @@ class VaultWriter:
 
     def __init__(self, storage: Storage, dataflow: str, number: int, worker: int, buffers: PartBuffers) -> None:
         self._writer = PartWriter(buffers)
+        self._in_thread = isinstance(storage, Threaded)
         self._put = partial(store_part, storage, dataflow, number=number, worker=worker, buffers=buffers)
         self._saved: list[SavedFile] = []
 
+    def place(self, count: int) -> Words:
+        """Memory for so many words of a copy that will be added next."""
+        return self._writer.place(count)
+
     async def add(self, operator: str, shard: int, pieces: Sequence[Words]) -> None:
-        """Adds a shard."""
-        for part in self._writer.add(operator, shard, pieces):
-            self._saved.append(await self._put(part))
+        """Adds a shard. About a megabyte at a time is written, and others have their turn in between."""
+        for piece in rows_of(pieces):
+            if self._writer.gather(operator, shard, piece):
+                await self._store(self._writer.write)
+        self._writer.end_shard()
 
     async def finish(self) -> list[SavedFile]:
         """Everything that was added is durable; where."""
-        for part in self._writer.finish():
-            self._saved.append(await self._put(part))
+        await self._store(self._writer.finish)
         return self._saved
+
+    async def _store(self, write: Callable[[], list[FilledPart]]) -> None:
+        """In a thread, the stream need not wait while memory is copied, some of it perhaps for the first time."""
+        full = await trio.to_thread.run_sync(write) if self._in_thread else write()
+        for part in full:
+            self._saved.append(await self._put(part))
+        await trio.lowlevel.checkpoint()
 
 
 def _by_participant(by_worker: Mapping[int, Mapping[str, bytes]]) -> dict[str, dict[int, bytes]]:

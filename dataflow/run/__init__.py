@@ -2,11 +2,16 @@
 
 - `worker`: the worker as a program sees it. `pump`: the machinery behind it, which owns the dataflows, the mailbox, the
   transport and flow control.
+- `flowing`: the part of it that weighs what is on its way. `mains`: from the call of main to the end of its worker.
 - `dataflow`: the part of one dataflow that lives on one worker: it runs operators and passes on progress.
-- `agreement`: whether all workers build the same number of dataflows.
+- `snapshots`: what a dataflow has to do with those.
+- `agreement`: whether all workers build the same dataflows, and as many.
 - `completion`: whether a time is complete everywhere in a dataflow: what sources are paced by.
 - `explain`: what is outstanding in a dataflow that seems stuck, and who holds it. `watch`: says so when nothing moves.
+- `meters`: what a worker counts, always. `readings`: the same as typed values, for those who ask. `tracing`:
+  a timeline.
 - `exceptions`: exceptions out of the groups that nurseries make of them. `advice`: what to do about asyncio.
+- `inside`: a dataflow inside an operator, stepped by hand.
 - `signal`: a wake-up for one sleeping task. `clock`: the worker's clock.
 - `resumption`: where main goes on after a recovery.
 """

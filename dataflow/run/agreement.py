@@ -1,11 +1,13 @@
-"""Whether all workers build the same number of dataflows. Pure. (That they are the same is said in Hello.)"""
+"""Whether all workers build the same dataflows, and as many. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dataflow.comm.messages import Hello
 from dataflow.errors import GraphMismatch
+from dataflow.text import plain
 
 if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
@@ -33,3 +35,17 @@ def check_unbuilt(me: int, built: int, unbuilt: Mapping[int, Sequence[int]]) -> 
             f"worker {senders[0]} built dataflow number {number}, and worker {me} finished after "
             f"building {built}. Every worker must build the same dataflows in the same order."
         )
+
+
+def first_difference(dataflow: Dataflow, hello: Hello) -> str:
+    """Where a dataflow differs from what another worker says that it built."""
+    mine, theirs = dataflow.graph.describe(), hello.description
+    here, there = f"worker {dataflow.pump.index}", f"worker {hello.sender}"
+    advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
+    for a, b in zip(mine, theirs, strict=False):
+        if a != b:
+            difference = f"{here} has {a}, {there} has {plain(b)}"
+            return f"dataflow {dataflow.name!r} differs between workers: {difference}. {advice}"
+    longer, lines = (here, mine) if len(mine) > len(theirs) else (there, theirs)
+    extra = lines[min(len(mine), len(theirs))]
+    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {plain(extra)}. {advice}"

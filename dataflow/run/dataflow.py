@@ -8,50 +8,55 @@ The seeded scheduler of `dataflow.testing` calls the same pieces in any other or
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from heapq import heapify, heappop, heappush
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import trio
 
 from dataflow.build.hooks import HookRegistry
 from dataflow.build.operator import Operator
-from dataflow.channels.channel import AcknowledgedChannel, LocalChannel, RoutedChannel
+from dataflow.channels.channel import AcknowledgedChannel, AloneChannel, LocalChannel, RoutedChannel
 from dataflow.channels.pact import Batch, Pipeline
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Taken
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
+from dataflow.members.history import History
+from dataflow.members.joining import Joinable, begin
 from dataflow.progress.broadcast import Inbox, Outbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
 from dataflow.progress.validity import Validity
-from dataflow.text import plain
+from dataflow.run.agreement import first_difference
+from dataflow.run.snapshots import TakesSnapshots
 from dataflow.time.antichain import Antichain
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
-    from dataflow.build.cuts import Gate, Participant
-    from dataflow.build.scope import Scope
+    from dataflow.members.decisions import Welcome
     from dataflow.operators.following import ControlStream, Following
     from dataflow.operators.probe import Probe
     from dataflow.recovery.keeper import Keeper
     from dataflow.run.pump import Pump
+    from dataflow.time.timestamp import Domain
     from dataflow.values import Record
 
+SLICE = 0.001  # seconds after the first round of a step in which another may begin
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""
 
 
-class Dataflow:
+class Dataflow(TakesSnapshots, Joinable):
     """The part of a dataflow that lives on one worker."""
 
     tracker: Tracker
 
-    def __init__(self, pump: Pump, number: int, name: str, debug: bool) -> None:
+    def __init__(self, pump: Pump, number: int, name: str, debug: bool, domain: Domain) -> None:
         self.pump = pump
+        self.root_domain = domain  # of its times
         self.recovers = pump.recovery is not None  # whether it takes snapshots, and goes on from them
         self.number = number
         self.name = name
@@ -60,31 +65,38 @@ class Dataflow:
         self.operators: list[Operator] = []
         self.hooks = HookRegistry()  # through which others reach its state
         self.outbox = Outbox(pump.index)
+        self.history = History(pump.roster.members)  # who takes part, as a function of time
+        self.beginning: Welcome | None = pump.beginnings.pop(number, None)  # if this worker joins it
+        self.exchanges: list[tuple[OutputPort, int, InputPort]] = []  # with the place of the channel
         self.entries: list[OutputPort] = []  # on which records enter: inputs and sources
         self.fed: list[OutputPort] = []  # those that main feeds
         self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
         self.followers: list[Following] = []  # streams whose time follows that of the entries
+        self.lines: list[int] = []  # operators behind which a time line begins (event time)
         self.keeper: Keeper | None = None  # of snapshots, with recovery
         self.program_nodes: int | None = None  # how many the program added, if the keeper has some besides
         self.resume_at: Time | None = None  # where a recovered dataflow goes on
         self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
         self.dropped = False
+        self.stirred = False  # whether the pump has it on its list of those that have something to do
         self.close_inputs: list[Callable[[], None]] = []  # called when main has returned
         self.on_end: list[Callable[[], None]] = []  # called when the dataflow ends: each wakes somebody who waits
         self.probes: list[Probe] = []  # for explanations
         self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
-        self._inbox = Inbox()
+        self.inbox = Inbox()
         self._heard: dict[Pointstamp, int] = {}  # changes received and not applied; what cancels stays as a zero
-        self._greeted: set[int] = set()
+        self.greeted: set[int] = set()
         self._held: dict[int, list[Message]] = {}  # by sender, messages that arrived before its Hello
         self._inputs: dict[int, InputPort] = {}  # by index of location
         self._watchers: list[list[Callable[[], None]]] = []  # by index of location
         self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
         self._active: list[int] = []  # a heap of operators to run in this sweep
         self._next: list[int] = []  # and in the next
+        self._idle: dict[int, None] = {}  # those to run when there is nothing else to do, in the order of their turns
         self._cursor = -1  # the operator that runs now, or -1
         self._last_frontiers: dict[int, Antichain] = {}  # debug mode only
+        self.busy_ns: list[int] = []  # by operator, the time that its steps took in sweeps; for those who look
 
     # Construction
 
@@ -99,7 +111,8 @@ class Dataflow:
             self.program_nodes = len(self.graph.nodes)
             self.keeper.build()
         self.graph.freeze()
-        self.tracker = make_tracker(self.graph, self.pump.peers)
+        self.tracker = make_tracker(self.graph, len(self.history.latest) if self.beginning is None else 0)
+        self.busy_ns = [0] * len(self.operators)
         self._validity = Validity(self.graph)
         self._watchers = [[] for _ in self.graph.locations]
         self.built = True
@@ -109,6 +122,7 @@ class Dataflow:
             self._watchers[self.graph.index(location)].append(watcher)
         for source, target in self.graph.edges:
             self._connect(source, target)
+        begin(self)
         self.pump.broadcast(Hello(self.pump.index, self.number, self.name, self.graph.describe()))
         for operator in self.operators:
             if operator.watches_frontier:
@@ -118,24 +132,6 @@ class Dataflow:
         for follower in self.followers:  # after what was sent before a crash has been sent again
             follower.begin()
         self.started.set()
-
-    def recover(self, scope: Scope) -> None:
-        """Has snapshots taken of what will be built in a scope, and goes on from one, if the run has recovery."""
-        if self.pump.recovery is not None:
-            from dataflow.recovery.keeper import make_keeper  # which builds operators
-
-            make_keeper(scope, self.pump.recovery)
-
-    def enrol(self, participant: Participant, activate: Callable[[], None]) -> Gate | None:
-        """Has somebody take part in snapshots; None if there are none. `activate` is called when its gate has moved."""
-        return None if self.keeper is None else self.keeper.enrol(participant, activate)
-
-    def participant_name(self, name: str) -> str:
-        """A name for a participant whose own is not known to be the only one: that, or with a number."""
-        if self.keeper is None or name not in self.keeper.participants:
-            return name
-        names = (f"{name} {number}" for number in itertools.count(2))
-        return next(each for each in names if each not in self.keeper.participants)
 
     def _bind(self, operator: Operator) -> None:
         for port in operator.inputs:
@@ -150,11 +146,13 @@ class Dataflow:
         port = self.operators[target.node].inputs[target.port]
         output = self.operators[source.node].outputs[source.port]
         alone = self.pump.peers == 1 and not port.pact.validates and not self.debug  # in debug mode bad keys show
-        if isinstance(port.pact, Pipeline) or alone:
+        if isinstance(port.pact, Pipeline):
             output.connect(LocalChannel(self, port))
-        else:
-            kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
-            output.connect(kind(self, port, port.pact))
+            return
+        if not port.pact.addressed:
+            self.exchanges.append((output, output.width, port))
+        kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
+        output.connect(AloneChannel(self, port) if alone else kind(self, port, port.pact))
 
     def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
         """Has `watcher` called whenever the frontier at `location` has changed."""
@@ -171,17 +169,34 @@ class Dataflow:
             heappush(self._active, number)
         else:
             self._next.append(number)
-        self.pump.wake()
+        if not self.stirred:
+            self.stir()
+
+    def stir(self) -> None:
+        """Has the pump step this dataflow in its next turn. Whatever gives it something to do ends here."""
+        if self.built:  # or it will be, and be stirred then
+            if not self.stirred:
+                self.stirred = True
+                self.pump.stirred.append(self)
+            self.pump.wake()
 
     @property
     def runnable(self) -> list[int]:
         """The operators that have something to do."""
-        return sorted(self._active + self._next)
+        return sorted({*self._active, *self._next, *self._idle})
 
-    def run(self, number: int) -> None:
+    def schedule_idle(self, number: int) -> None:
+        """Has an operator run when there is nothing else to do."""
+        self._idle[number] = None
+        if not self.stirred:
+            self.stir()
+
+    def run(self, number: int, idle: bool = False) -> None:
         """Runs the step of one operator. What it raises gets a note that says where it was raised."""
         operator = self.operators[number]
         operator.active = False
+        operator.is_idle = idle
+        self._idle.pop(number, None)
         try:
             operator.step()
         except StopIteration as error:  # which would mean something else to the coroutine that called us
@@ -212,8 +227,9 @@ class Dataflow:
             if number in waiting:
                 waiting.remove(number)
                 heapify(self._active)
-                break
-        self.run(number)
+                self.run(number)
+                return
+        self.run(number, idle=number in self._idle)
 
     def sweep(self) -> None:
         """Runs every operator that has something to do once, in the order of construction."""
@@ -221,11 +237,15 @@ class Dataflow:
             for number in self._next:
                 heappush(self._active, number)
             self._next = []
-        active = self._active
+        active, busy = self._active, self.busy_ns
+        last = perf_counter_ns()
         try:
             while active:
                 self._cursor = number = heappop(active)
                 self.run(number)
+                now = perf_counter_ns()  # one look at the clock for each step: its end is where the next begins
+                busy[number] += now - last
+                last = now
         finally:
             self._cursor = -1
 
@@ -235,15 +255,17 @@ class Dataflow:
             follower.follow()  # in the same batch as whom it follows
         batch = self.outbox.flush()
         if batch is not None:
-            self._hear(batch.changes)
-            if self.pump.peers > 1:
+            self.hear(batch.changes)
+            if self.pump.roster.others:
                 self.pump.broadcast(Progress(self.pump.index, self.number, batch))
 
-    def _hear(self, changes: Iterable[Change]) -> None:
+    def hear(self, changes: Iterable[Change]) -> None:
         """Keeps changes until `settle` applies them. A message that was sent and taken in the meantime cancels out."""
         heard = self._heard
         for pointstamp, diff in changes:
             heard[pointstamp] = heard.get(pointstamp, 0) + diff
+        if not self.stirred:
+            self.stir()
 
     def settle(self) -> None:
         """Applies the changes that have been received, and calls the watchers of every frontier that moved."""
@@ -264,7 +286,7 @@ class Dataflow:
     @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
-        return bool(self._active or self._next or self._heard or self.outbox.pending.counts)
+        return bool(self._active or self._next or self._heard or self.outbox.pending.counts or self._idle)
 
     @property
     def complete(self) -> bool:
@@ -272,7 +294,12 @@ class Dataflow:
         return self.dropped or (not self.busy and self.tracker.complete)
 
     def step(self, rounds: int = 16) -> None:
-        """Runs operators and settles progress until there is nothing to do, or `rounds` times."""
+        """Runs operators and settles progress until there is nothing to do; at most `rounds` times, and not again once
+        `SLICE` is over: other dataflows, main and the transport have their turn. If there is nothing to do to begin
+        with, one of the operators that wait for that has its turn."""
+        until = 0.0
+        if self._idle and not (self._active or self._next or self._heard or self.outbox.pending.counts):
+            self.run(next(iter(self._idle)), idle=True)
         for number in range(rounds):
             if self._active or self._next:
                 self.sweep()
@@ -281,6 +308,11 @@ class Dataflow:
                 self.pump.flush_transport()  # what we find out now, others can find out at the same time
             self.settle()
             if not (self._active or self._next or self.outbox.pending.counts):
+                return
+            now = self.pump.clock.now()
+            if not number:
+                until = now + SLICE
+            elif now >= until:
                 return
 
     def where(self, operator: Operator) -> str:
@@ -317,6 +349,8 @@ class Dataflow:
         """Hands a message, which the caller has counted, to the transport. Returns its weight."""
         size = weigh(batch)
         self.pump.send_data(worker, Data(self.pump.index, self.number, channel, time, batch, size))
+        if not self.stirred:
+            self.stir()
         return size
 
     def receive(self, message: Message) -> None:
@@ -327,11 +361,11 @@ class Dataflow:
             return
         if isinstance(message, Hello):
             self._greet(message)
-        elif message.sender not in self._greeted:
+        elif message.sender not in self.greeted:
             self._held.setdefault(message.sender, []).append(message)
         elif isinstance(message, Progress):
             self._validity.require(message.sender, message.batch.changes)
-            self._hear(self._inbox.accept(message.batch))
+            self.hear(self.inbox.accept(message.batch))
         elif isinstance(message, Data):
             self._receive_data(message)
         elif isinstance(message, Taken):
@@ -342,8 +376,8 @@ class Dataflow:
     def _greet(self, hello: Hello) -> None:
         mine, theirs = self.graph.describe(), hello.description
         if mine != theirs:
-            raise GraphMismatch(_first_difference(self, hello))
-        self._greeted.add(hello.sender)
+            raise GraphMismatch(first_difference(self, hello))
+        self.greeted.add(hello.sender)
         for message in self._held.pop(hello.sender, ()):
             self.receive(message)
 
@@ -353,6 +387,7 @@ class Dataflow:
             raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
         self._validity.require_time(message.sender, message.channel, message.time)
         port.queue.append((message.time, message.batch))
+        port.note_remote(len(message.batch), message.size)
         port.operator.owed.append((message.sender, message.size))
         if port.acknowledged:
             port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
@@ -396,6 +431,7 @@ class Dataflow:
         self.pump.flow.forget(self.number)
         self.pump.make_room()
         self.notify_end()
+        self.stir()  # to be forgotten
 
     def notify_end(self) -> None:
         """Wakes whoever waits for this dataflow: nothing more will happen in it."""
@@ -411,16 +447,3 @@ class Dataflow:
             raise DataflowDropped(f"{self._why_dropped}: nothing can be sent to it or awaited from it")
 
     _why_dropped = ""
-
-
-def _first_difference(dataflow: Dataflow, hello: Hello) -> str:
-    mine, theirs = dataflow.graph.describe(), hello.description
-    here, there = f"worker {dataflow.pump.index}", f"worker {hello.sender}"
-    advice = "Every worker must build the same operators in the same order; only what goes into inputs may differ."
-    for a, b in zip(mine, theirs, strict=False):
-        if a != b:
-            difference = f"{here} has {a}, {there} has {plain(b)}"
-            return f"dataflow {dataflow.name!r} differs between workers: {difference}. {advice}"
-    longer, lines = (here, mine) if len(mine) > len(theirs) else (there, theirs)
-    extra = lines[min(len(mine), len(theirs))]
-    return f"dataflow {dataflow.name!r} differs between workers: only {longer} has {plain(extra)}. {advice}"

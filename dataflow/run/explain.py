@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from time import time as wall_clock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from dataflow.build.hooks import Stateful
 from dataflow.progress.graph import Location, Source
 from dataflow.progress.reach import path_summaries
+from dataflow.progress.tracker import Pointstamp
 from dataflow.time.order import Time, less_equal
 
 if TYPE_CHECKING:
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
 
-def explain(pump: Pump) -> str:
-    """A few lines for each dataflow that is not complete."""
+Dates = Mapping[Pointstamp, float]
+"""Since when (wall clock) pointstamps are there."""
+
+
+def explain(pump: Pump, dates: Mapping[int, Dates] | None = None) -> str:
+    """A few lines for each dataflow that is not complete. `dates`: by dataflow, since when pointstamps are there."""
     lines = [f"worker {pump.index} of {pump.peers}:"]
     for dataflow in pump.dataflows:
-        lines += [f"  {line}" for line in explain_dataflow(dataflow)]
+        lines += [f"  {line}" for line in explain_dataflow(dataflow, (dates or {}).get(dataflow.number, {}))]
     if not pump.dataflows:
         lines.append("  every dataflow is complete")
     lines += [f"  {line}" for line in _unbuilt(pump)]
@@ -42,13 +48,15 @@ def warn_if_stuck(pump: Pump) -> None:
     print(f"main has returned, and the computation does not end:\n{explain(pump)}", file=sys.stderr)
 
 
-def explain_dataflow(dataflow: Dataflow) -> Iterator[str]:
+def explain_dataflow(dataflow: Dataflow, dates: Dates) -> Iterator[str]:
     """What holds this dataflow, as this worker sees it."""
     yield f"{dataflow.name!r}: {len(dataflow.operators)} operators, {'busy' if dataflow.busy else 'idle'}"
     yield from (f"  {_state(operator)}" for operator in dataflow.hooks)
-    outstanding = dataflow.tracker.pointstamps().items()
+    outstanding, now = dataflow.tracker.pointstamps().items(), wall_clock()
     for (index, time), count in sorted(outstanding, key=lambda item: item[0]):  # times compare at one location only
-        yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}"
+        since = dates.get((index, time))
+        age = "" if since is None else f", for {max(0.0, now - since):.1f} s"
+        yield f"  {_pointstamp(dataflow, dataflow.graph.locations[index], time, count)}{age}"
     for number in dataflow.runnable:
         yield f"  {dataflow.operators[number].label} is about to run"
     for probe in dataflow.probes:

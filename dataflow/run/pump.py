@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,7 +19,7 @@ import trio
 from dataflow.build.scope import Scope
 from dataflow.comm.backlog import Backlog
 from dataflow.comm.conversation import Conversation
-from dataflow.comm.flow import DEFAULT_LIMIT, ON_ITS_WAY, Flow
+from dataflow.comm.flow import DEFAULT_LIMIT, Flow
 from dataflow.comm.messages import (
     AnyMessage,
     BlocksReturned,
@@ -26,29 +27,36 @@ from dataflow.comm.messages import (
     Data,
     Finished,
     Goodbye,
+    Membership,
     Message,
     Pressure,
     Progress,
 )
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError, ProtocolError
-from dataflow.run.advice import explain_failure
+from dataflow.members.changing import Changing
+from dataflow.members.roster import Roster
 from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
-from dataflow.run.signal import Signal
+from dataflow.run.flowing import Flowing
+from dataflow.run.mains import run_main
+from dataflow.run.meters import Meter
+from dataflow.run.signal import Signal, Waiters
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
 
 if TYPE_CHECKING:
+    from dataflow.members.decisions import Welcome
+    from dataflow.members.scaling import Launcher
     from dataflow.recovery.resume import Resume
 
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
-class Pump:
+class Pump(Flowing):
     """The machinery of worker `index`, one of `peers` workers that together run the same dataflows."""
 
     def __init__(
@@ -59,7 +67,10 @@ class Pump:
         limit: int = DEFAULT_LIMIT,
         warn_after: float | None = WARN_AFTER,
         recovery: Resume | None = None,
+        joins: bool = False,
     ) -> None:
+        """`joins`: it joins workers that have begun, and waits to be told where."""
+        super().__init__(Flow(peers, limit))
         self.index = index
         self.recovery = recovery  # where snapshots are kept and what to go on from, if anything is
         self.peers = peers
@@ -68,13 +79,17 @@ class Pump:
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
-        self.flow = Flow(peers, limit)
         self._mailbox: deque[AnyMessage] = deque()
         self._dataflows: dict[int, Dataflow] = {}
+        self.stirred: list[Dataflow] = []  # invariant: holds every dataflow that has something to do, each once
         self.built = 0  # how many dataflows main has built
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
         self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
-        self._conversations = [Conversation(peer) for peer in range(peers)]  # with those at the ends of links
+        self.roster = Roster(index, range(peers) if not joins else (index,))
+        self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
+        self.changes = Changing(self, joins)
+        self.launcher: Launcher | None = None  # who can start more workers
+        self.conversations = {peer: Conversation(peer) for peer in range(peers)}  # with those at the ends of links
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
         self._building: Dataflow | None = None
@@ -85,8 +100,8 @@ class Pump:
         self._failed = False
         self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
         self._pumped = False
-        self._idle_waiters: list[Signal] = []
-        self.room_waiters: list[Signal] = []
+        self._idle_waiters = Waiters()
+        self.meter = Meter(self)  # for those who look
         self.worker = Worker(self)  # what main is given
 
     def __repr__(self) -> str:
@@ -102,9 +117,9 @@ class Pump:
         if self._stepping:
             raise ConstructionError("a dataflow cannot be built from inside an operator: build it in main")
         number = self.built
-        dataflow = Dataflow(self, number, name if name is not None else f"dataflow {number}", self.debug)
-        domain = domain_of(time)
-        scope = Scope(dataflow, (Checked(domain) if self.debug else domain,))
+        domain = Checked(domain_of(time)) if self.debug else domain_of(time)
+        dataflow = Dataflow(self, number, name if name is not None else f"dataflow {number}", self.debug, domain)
+        scope = Scope(dataflow, (domain,))
         self._building = dataflow
         dataflow.recover(scope)
         try:
@@ -121,7 +136,7 @@ class Pump:
         for message in self._unbuilt.release(number):
             dataflow.receive(message)
         self._check_counts()
-        self.wake()
+        dataflow.stir()
 
     async def step(self) -> bool:
         """Does what there is to do now; whether there is more. A checkpoint."""
@@ -133,18 +148,6 @@ class Pump:
             await trio.lowlevel.checkpoint()
         return self.busy
 
-    async def room(self) -> None:
-        """Waits while too much data is on its way between workers. Always a checkpoint."""
-        await self.wait_until(lambda: self.flow.open)
-
-    async def wait_until(self, open: Callable[[], bool]) -> None:
-        """Waits until `open()`, which can only become true when pressure ends. Always a checkpoint."""
-        await trio.lowlevel.checkpoint()
-        while not open():
-            waiter = Signal()
-            self.room_waiters.append(waiter)
-            await waiter.wait()
-
     # For operators, inputs and transports
 
     def wake(self) -> None:
@@ -155,6 +158,9 @@ class Pump:
 
     def rest(self) -> None:
         """Puts the pump to sleep: everything has been done, and the next `wake` sets the signal."""
+        for dataflow in self.stirred:  # by a simulation, which does everything one by one
+            dataflow.stirred = False
+        self.stirred.clear()
         self.awake = False
 
     def post(self, message: AnyMessage) -> None:
@@ -164,12 +170,16 @@ class Pump:
 
     def receive(self, message: AnyMessage) -> None:
         """Accepts a message from a link, which keeps the order of messages. The caller calls `turn` afterwards."""
-        self._conversations[message.sender].hear(message)
+        if self.changes.listening:
+            self.changes.unheard.append(message)  # a joiner does not know yet what its peers may say
+        else:
+            self.conversations[message.sender].hear(message)
         self._mailbox.append(message)
 
     def said_goodbye(self, message: Goodbye) -> None:
         """Accepts a peer's last message."""
-        self._conversations[message.sender].hear(message)
+        if not self.changes.left:  # else all of them say goodbye to this worker, and not to each other
+            self.conversations[message.sender].hear(message)
 
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to another worker."""
@@ -178,9 +188,8 @@ class Pump:
 
     def broadcast(self, message: AnyMessage) -> None:
         """Sends a message to every other worker."""
-        for to in range(self.peers):
-            if to != self.index:
-                self.send(to, message)
+        for to in self.roster.others:
+            self.send(to, message)
 
     def spawn(self, task: Callable[[], Awaitable[None]], name: str) -> None:
         """Starts a task that lives no longer than the worker: a source, an asynchronous sink."""
@@ -198,17 +207,25 @@ class Pump:
     @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
-        if self._mailbox:
-            return True
-        for dataflow in self._dataflows.values():  # noqa: SIM110  # asked several times per epoch: any() costs more
-            if dataflow.busy:
-                return True
-        return False
+        return bool(self._mailbox or (self.stirred and not self.changes.stopped))
 
     @property
     def complete(self) -> bool:
-        """Whether main has returned and every dataflow is complete."""
-        return self._main_returned and not self._dataflows and not self._mailbox
+        """Whether main has returned and every dataflow is complete, or this worker has left."""
+        if self.changes.leaving.gone:
+            return True
+        over = self._main_returned or self.changes.left
+        return over and not self.changes.stopped and not self._dataflows and not self._mailbox
+
+    @property
+    def runs(self) -> bool:
+        """Whether tasks can be started: not before the worker runs, nor while its tasks are being ended."""
+        return self._nursery is not None and not self._nursery.cancel_scope.cancel_called
+
+    @property
+    def building(self) -> bool:
+        """Whether main is building a dataflow."""
+        return self._building is not None
 
     @property
     def unbuilt(self) -> dict[int, list[int]]:
@@ -216,7 +233,7 @@ class Pump:
         return self._unbuilt.senders
 
     def step_now(self) -> None:
-        """Takes the mail and steps every dataflow that has something to do."""
+        """Takes the mail and steps every dataflow that has something to do. The others are not even looked at."""
         if self._stepping:
             raise ConstructionError("a worker cannot be stepped from inside an operator")
         if self._failed:
@@ -224,13 +241,20 @@ class Pump:
         self._stepping = True
         try:
             self.take_mail()
-            for dataflow in tuple(self._dataflows.values()):
-                if dataflow.busy:
+            if self.changes.stopped:
+                return
+            stirred, self.stirred = self.stirred, []
+            for dataflow in stirred:
+                if dataflow.busy and not dataflow.dropped:  # what has ended says nothing more
                     dataflow.step()
-                if dataflow.dropped or dataflow.tracker.complete:
-                    self.retire()
-            if not self._dataflows:
-                self.retire()
+                dataflow.stirred = False
+                if dataflow.complete:
+                    self._forget(dataflow)
+                elif dataflow.busy:
+                    dataflow.stir()
+            if self.changes.left:
+                self.changes.leaving.look()
+            self._wake_idle()
         except BaseException:
             self._failed = True
             raise
@@ -252,6 +276,7 @@ class Pump:
         Called by `run`, and by a transport that has just received something: waking `run` for that would cost a
         switch between tasks.
         """
+        began = perf_counter_ns()
         awake, self.awake = self.awake, True  # whatever wakes us during the turn is part of it
         try:
             self.step_now()
@@ -261,13 +286,7 @@ class Pump:
         self.transport.flush()
         if self.busy:
             self.wake()
-
-    def turn_if_busy(self) -> None:
-        """Takes a turn if there is something to do, and flushes the transport in any case."""
-        if self.busy:
-            self.turn()
-        elif self.transport is not None:
-            self.transport.flush()
+        self.meter.turned(began, perf_counter_ns())
 
     def turn_before_waiting(self) -> None:
         """Takes a turn for a main that is about to wait, which saves a switch of tasks. Not while simulated."""
@@ -310,18 +329,22 @@ class Pump:
 
     def deliver(self, message: AnyMessage) -> None:
         """Delivers one message to its dataflow; holds it if main has not built that yet."""
+        if self.changes.listening and self.changes.keep_back(message):
+            return
         if type(message) is Progress or type(message) is Data:  # nearly all are
             self._deliver_to_dataflow(message)
         elif isinstance(message, Finished):
             self._finished[message.sender] = message.dataflows
             self._check_counts()
         elif isinstance(message, Consumed):
-            self._flow_changed(self.flow.acknowledged(self.index, message.size, message.sender))
+            self.flow_changed(self.flow.acknowledged(self.index, message.size, message.sender))
         elif isinstance(message, Pressure):
             if message.dataflow not in self._ended:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
             if not message.on:
                 self.make_room()
+        elif isinstance(message, Membership):
+            self.changes.heard(message)
         elif isinstance(message, Goodbye | BlocksReturned):
             raise ProtocolError(f"worker {message.sender} sent {message!r}, which concerns its link alone")
         else:
@@ -331,61 +354,45 @@ class Pump:
         dataflow = self._dataflows.get(message.dataflow)
         if dataflow is not None:
             dataflow.receive(message)
+        elif self.changes.left:
+            return  # it builds no more
         elif message.dataflow not in self._ended:
             self._unbuilt.hold(message, self.index)
             self._check_counts()
         elif isinstance(message, Data):
             self.took(message.sender, message.size)
 
-    def send_data(self, to: int, data: Data) -> None:
-        """Sends data to another worker, and counts its weight as on its way."""
-        assert self.transport is not None
-        self.transport.send(to, data)
-        pressure = self.flow.sent(self.index, data.size, to)
-        if pressure is not None:
-            self._flow_changed(pressure)
-        self.wake()  # only a turn flushes the transport, and main may have sent this
+    def leaves(self, worker: int) -> None:
+        """A worker builds no more."""
+        self._finished.pop(worker, None)
 
-    def took(self, sender: int, size: int) -> None:
-        """Operators here have taken data of another worker: acknowledges it, when enough has come together."""
-        acknowledge = self.flow.taken(sender, size)
-        if acknowledge:
-            self.send(sender, Consumed(self.index, acknowledge))
-
-    def kept(self, dataflow: int, size: int) -> None:
-        """Counts data that a sink of a dataflow has taken to write; a negative size when it has written it."""
-        self._flow_changed(self.flow.kept(self.index, dataflow, size), dataflow)
-
-    def _flow_changed(self, pressure: bool | None, why: int = ON_ITS_WAY) -> None:
-        """Broadcasts that this worker is under pressure, or no longer is; then whoever waits for room looks again."""
-        if pressure is not None:
-            self.broadcast(Pressure(self.index, pressure, why))
-            self.wake()  # only a turn flushes the transport
-            if not pressure:
-                self.make_room()
-
-    def make_room(self) -> None:
-        """Wakes whoever waits for room: some pressure has ended."""
-        waiters, self.room_waiters = self.room_waiters, []
-        for waiter in waiters:
-            waiter.set()
+    def forget(self, worker: int) -> None:
+        """A worker has left."""
+        self.flow_changed(self.flow.left(self.index, worker))
+        self.make_room()
 
     def retire(self) -> None:
         """Forgets dataflows that are complete, and wakes whoever waits for that."""
-        for number, dataflow in tuple(self._dataflows.items()):
+        if self.changes.left:
+            self.changes.leaving.look()
+        for dataflow in tuple(self._dataflows.values()):
             if dataflow.complete:
-                del self._dataflows[number]
-                self._ended.add(number)
-                dataflow.notify_end()
-        if self.complete:
-            waiters, self._idle_waiters = self._idle_waiters, []
-            for waiter in waiters:
-                waiter.set()
+                self._forget(dataflow)
+        self._wake_idle()
+
+    def _forget(self, dataflow: Dataflow) -> None:
+        if self._dataflows.pop(dataflow.number, None) is not None:
+            self._ended.add(dataflow.number)
+            dataflow.notify_end()
+
+    def _wake_idle(self) -> None:
+        if self._idle_waiters and self.complete:
+            self._idle_waiters.wake()
 
     def _check_counts(self) -> None:
         """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
         check_finished(self.index, self.built, self.dataflows, self._finished)
-        check_unbuilt(self.index, self.built, self.unbuilt if self._main_returned else {})
+        check_unbuilt(self.index, self.built, self.unbuilt if self._main_returned and not self.changes.left else {})
 
     def finish(self) -> None:
         """Main has returned: closes its inputs and tells the others."""
@@ -402,13 +409,11 @@ class Pump:
         self.retire()
         if self.complete:
             return
-        waiter = Signal()
-        self._idle_waiters.append(waiter)
         with trio.move_on_after(inf if self.warn_after is None else self.warn_after):
-            return await waiter.wait()
+            return await self._idle_waiters.wait()
         if self._pumped:
             warn_if_stuck(self)
-        await waiter.wait()
+        await self._idle_waiters.wait()
 
     async def run(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
@@ -420,7 +425,7 @@ class Pump:
             if self._failure is not None:
                 raise self._failure
             self.awake = True
-            self.turn_if_busy()
+            self.turn()  # which flushes the transport in any case
             while self.busy:
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
                 self.turn()
@@ -436,14 +441,5 @@ class Pump:
         self._nursery = None
 
     async def run_main(self, main: Callable[[Worker, *A], Awaitable[R]], *args: *A) -> R:
-        """Runs main, and then until every dataflow is complete. Returns what main returned."""
-        try:
-            result = await main(self.worker, *args)
-        except trio.Cancelled:
-            raise
-        except BaseException as error:
-            explain_failure(error, f"in main on worker {self.index} of {self.peers}")
-            raise
-        self.finish()
-        await self.wait_complete()
-        return result
+        """Runs main, and then until every dataflow is complete, or this worker has left. Returns what main returned."""
+        return await run_main(self, main, args)

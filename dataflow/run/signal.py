@@ -1,6 +1,8 @@
-"""A wake-up for one sleeping task: cheaper than an event, since there is only ever one to wake."""
+"""A wake-up for one sleeping task: cheaper than an event, since there is only ever one to wake. And for several."""
 
 from __future__ import annotations
+
+from time import perf_counter_ns
 
 import trio
 
@@ -35,3 +37,38 @@ class Signal:
     def _abort(self, _: object) -> trio.lowlevel.Abort:
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Waiters:
+    """Tasks that wait for one thing, and for how long they have, in all."""
+
+    __slots__ = ("_nanoseconds", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Signal, int] = {}  # in their order, each with the moment since when
+        self._nanoseconds = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def nanoseconds(self) -> int:
+        """How long tasks have waited, those included that wait now."""
+        now = perf_counter_ns()
+        return self._nanoseconds + sum(now - since for since in self._waiting.values())
+
+    async def wait(self) -> None:
+        """Waits until `wake` is called."""
+        signal = Signal()
+        self._waiting[signal] = since = perf_counter_ns()
+        try:
+            await signal.wait()
+        finally:
+            self._waiting.pop(signal, None)
+            self._nanoseconds += perf_counter_ns() - since
+
+    def wake(self) -> None:
+        """Wakes all who wait, in the order in which they came."""
+        waiting, self._waiting = self._waiting, {}
+        for signal in waiting:
+            signal.set()

@@ -6,7 +6,7 @@ measurements talk to the pump; they find it with `pump_of`. Programs need not kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
@@ -15,6 +15,7 @@ from dataflow.run.resumption import resumption_of
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
+    from dataflow.members.requests import Members, Placement, ScaleChange
     from dataflow.run.pump import Pump
     from dataflow.time.timestamp import TimeType
 
@@ -54,8 +55,10 @@ class Worker:
     @property
     def resume_at(self) -> int:
         """The time from which main feeds its inputs: 0, or, where a run goes on from a snapshot, that snapshot's. Of
-        several dataflows it is the first one's; `scope.resume_at` tells each one's."""
-        return resumption_of(self._pump.recovery).time
+        several dataflows it is the first one's; `scope.resume_at` tells each one's. For a worker that has joined
+        others, the time at which it did."""
+        joined = self._pump.changes.resume_at
+        return resumption_of(self._pump.recovery).time if joined is None else joined
 
     @property
     def saved(self) -> object:
@@ -73,6 +76,32 @@ class Worker:
         for dataflow in self._pump.dataflows:
             if dataflow.keeper is not None:
                 dataflow.keeper.main.save(value)
+
+    def scale(
+        self,
+        workers: int,
+        *,
+        placement: Placement | None = None,
+        strategy: object = None,
+        within: int | None = None,
+    ) -> ScaleChange:
+        """Asks for so many workers, and returns at once: main must go on feeding its inputs. See docs/scaling.md.
+
+        `placement`: a function from what is known of an operator (`Places`) to the worker of each shard; even, unless
+        given. `strategy`: how state is moved. `within`: refuses a change that would take effect so much later than
+        where the inputs are. The same number asked for on several workers is one request.
+        """
+        if type(workers) is not int or workers < 1:
+            raise ValueError(f"workers must be a positive integer, not {workers!r}")
+        return self._pump.changes.asking.scale(workers, placement, strategy, within)
+
+    def drain(self, *workers: int) -> ScaleChange:
+        """Asks for some workers to leave: their state moves to the others."""
+        return self._pump.changes.asking.scale(tuple(workers), None, None, None)
+
+    def members(self) -> AsyncIterator[Members]:
+        """Who takes part: now, and after each change. `async for members in worker.members(): ...`"""
+        return self._pump.changes.asking.members()
 
     async def room(self) -> None:
         """Waits while too much data is on its way between workers. Always a checkpoint."""

@@ -2,6 +2,7 @@
 
 - `texts`: files of lines, of JSON and of CSV. `tables`: Parquet files. `files`: which files, and lines from a byte on.
 - `iterators`: whatever can be started again in the middle. `captures`: captured streams.
+- `timed`: sources whose times are those of their records.
 
 The interface is `Partitions`, in `dataflow.operators.partitions`.
 """
@@ -11,11 +12,13 @@ from dataflow.sources.captures import replay
 from dataflow.sources.iterators import generator, restartable, shares
 from dataflow.sources.tables import parquet
 from dataflow.sources.texts import csv, json_lines, lines
+from dataflow.sources.timed import event_timed
 
 __all__ = [
     "Partitions",
     "SourceError",
     "csv",
+    "event_timed",
     "generator",
     "json_lines",
     "lines",

@@ -3,7 +3,8 @@
 - `store`: the door. What a store is to those who host it, move it, save it and look into it.
 - `host`: the one loop around a store: which records are applied when.
 - `pieces`: the one format of state in transit. `durable`: a store as those see it who save and restore it. `kept`:
-  its share of a snapshot. `reading`: saved state, read without the program that saved it.
+  its share of a snapshot. `looking`: single keys, for those who look from outside. `reading`: saved state, read
+  without the program that saved it.
   `converting`: saved state with other fields than the program has now.
 - `stores`: stores in rows and in columns. `folds`: what users write for one record, compiled. `tables`: rows by key.
   `memory`: where these lie.

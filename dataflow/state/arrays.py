@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -27,3 +28,5 @@ Bins: TypeAlias = NDArray[np.integer]
 """Numbers of bins, of any width."""
 Values: TypeAlias = NDArray[np.generic]
 """A column of a record's values, of whatever type was declared."""
+Touch: TypeAlias = Callable[[Iterable[int]], None]
+"""Called with bins that are about to change: what a snapshot wants of them is copied first."""

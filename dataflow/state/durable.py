@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.build.hooks import Words
-from dataflow.state.memory.slab import Slab
 from dataflow.state.pieces import pack, unpack
 from dataflow.state.store import B, Store
 
@@ -45,9 +44,9 @@ class DurableStore(Generic[B]):
         """The packed pieces of a bin, which stays as it is."""
         return map(pack, self._store.copy_bin(shard, limit))
 
-    def copy_into(self, slab: Slab, shard: int, limit: int) -> list[Words]:
-        """The same, in memory of a slab as far as it has room."""
-        return [pack(piece, slab.take) for piece in self._store.copy_bin(shard, limit)]
+    def copy_frozen(self, shard: int, limit: int, place: Callable[[int], Words]) -> list[Words]:
+        """The same of a bin that is frozen, as it was then; `place` makes room."""
+        return [pack(piece, place) for piece in self._store.copy_frozen(shard, limit)]
 
     def copy_apart(self, limit: int) -> Iterator[Words]:
         """The packed pieces of the keys that live apart from their bins."""

@@ -201,7 +201,7 @@ class Host(Generic[B]):
 
     def _begin(self, batches: Sequence[Sequence[B]]) -> int:
         if self._kept is not None:
-            self._kept.touch()  # what is frozen for a snapshot is copied before it changes
+            self._kept.before_changing()  # what is frozen for a snapshot is copied before it changes
         if self._observer is None:
             return 0
         self._observer.applying(batches)

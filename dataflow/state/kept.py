@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
 
-from dataflow.build.cuts import PIECE, FrozenShards, Gate, ShardedParticipant, Share, StateMismatch
+from dataflow.build.cuts import PIECE, FrozenShards, Gate, Place, ShardedParticipant, Share, StateMismatch
 from dataflow.state.durable import DurableStore
 from dataflow.state.memory.slab import Slab
 from dataflow.state.pieces import Words
@@ -72,6 +72,7 @@ class KeptState(ShardedParticipant, Generic[B]):
         self._dataflow = dataflow
         self._worker, self._peers = dataflow.pump.index, dataflow.pump.peers
         self._frozen: FrozenShards | None = None  # while some of it may still have to be copied
+        self._saves_itself = True  # whether the store has what is frozen copied before it changes
         self._slab = Slab()
         self._conversion: Conversion | None = None  # of state that was saved with other fields
         self._marked: set[int] = set()  # shards that count as changed
@@ -100,18 +101,28 @@ class KeptState(ShardedParticipant, Generic[B]):
         here = self._store.has(changed)
         empty = [shard for shard in changed[~here].tolist() if self._companion.owns_before(shard, cut)]
         self._slab.reset()  # what was copied for the last snapshot has been written
-        self._frozen = FrozenShards(self._copy, changed[here].tolist(), empty)
+        shards = changed[here]
+        self._saves_itself = not len(shards) or self._store.freeze(shards, self.touch)
+        self._frozen = FrozenShards(self._copy, shards.tolist(), empty, self._store.thaw)
         apart = [piece.tobytes() for piece in self._durable.copy_apart(1 << 17)]
         self.gate.give(Share([self._companion.share(cut), apart], self._frozen, seen=seen))
 
-    def _copy(self, shard: int) -> list[Words]:
-        return self._durable.copy_into(self._slab, shard, PIECE)
+    def _copy(self, shard: int, place: Place | None) -> list[Words]:
+        return self._durable.copy_frozen(shard, PIECE, place or self._slab.take)
 
     def get_ready(self) -> Iterator[None]:
         """Touches memory for a copy of all that is here, so that taking one does not take long. The last snapshot has
         been written, or given up."""
+        if self._store.undoes_changes:
+            return iter(())
         self._slab.reset()
         return self._slab.grow(int(self._durable.sizes().sum()) // 8)
+
+    def before_changing(self) -> None:
+        """Bins that are here are about to change: by records, by a key that goes back into its bin, or by another plan.
+        Most stores know which, and have them copied themselves."""
+        if not self._saves_itself:
+            self.touch()
 
     def touch(self, shards: Iterable[int] | None = None) -> None:
         """These shards (all, if None) are about to change or to leave."""

@@ -20,6 +20,7 @@ from dataflow.state import native_rows
 from dataflow.state.native_rows import K, R, S, V
 from dataflow.state.stores.row_store import Postponer
 from dataflow.state.values import Value
+from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def state_machine(
     stream: Stream[tuple[K, V]],
     *,
     fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    ttl: int | Duration | None = ...,
     name: str = ...,
 ) -> Stream[R]: ...
 
@@ -61,13 +63,14 @@ def state_machine(
     due: Fold | None = None,
     order: Sequence[str] = (),
     keys: Dense | None = None,
+    ttl: int | Duration | None = None,
     name: str = "state_machine",
 ) -> Stream[Value]:
     """State by key.
 
     Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
     first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
-    particular order.
+    particular order. `ttl`: a key that has had no value for so long (by the dataflow's time) is forgotten.
 
     Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
     for what it post-dates. `order` names columns by which the records of one time are sorted first; without it
@@ -75,7 +78,9 @@ def state_machine(
     """
     if key is None:
         _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
-        return native_rows.state_machine(stream, fold=fold, name=name)
+        return native_rows.state_machine(stream, fold=fold, ttl=ttl, name=name)
+    if ttl is not None:
+        raise ConstructionError(f"{name}: ttl= is for rows; on columns post-date a record, and forget the key in `due`")
     from dataflow.state import native_columns
     from dataflow.state.folds.fold import Fold
 

@@ -16,6 +16,7 @@ from dataflow.state.durable import DurableStore
 from dataflow.state.folds.fold import Fold
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
+from dataflow.state.looking import StoreLookup, as_word
 from dataflow.state.stores.batch_store import BatchFold, BatchStore
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
@@ -111,7 +112,8 @@ def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: Colum
         by = table.bins - 1 if table.dense else table.shift
         builder.add_input(stream, ExchangeBinsOfColumns(key, table.bins, by, table.dense))
     builder.add_output(initial=scope.dataflow.recovers, entry=False)
-    scope.dataflow.hooks.register(name, DurableStore(store))
+    lookup = StoreLookup(store, lambda key: int(table.bins_of(as_word(key))[0]))
+    scope.dataflow.hooks.register(name, DurableStore(store), lookup=lookup)
     kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:

@@ -12,15 +12,20 @@ from dataflow.build.operator import Step
 from dataflow.channels.blame import name_last
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
+from dataflow.events.moments import ticks
 from dataflow.state.binning import KnownBins, bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
-from dataflow.state.stores.row_folds import folding, one_input
+from dataflow.state.looking import StoreLookup
+from dataflow.state.stores.row_folds import expiring, folding, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
+from dataflow.time.durations import Duration
 from dataflow.time.order import Time
+from dataflow.time.timestamp import unit_of
 
 if TYPE_CHECKING:
+    from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
 
 BINS = 256  # of a native store: they mean nothing but the unit in which state can be looked at and saved
@@ -63,11 +68,21 @@ def state_machine(
     stream: Stream[tuple[K, V]],
     *,
     fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    ttl: int | Duration | None = None,
     name: str = "state_machine",
 ) -> Stream[R]:
     """State by key over a stream of (key, value) pairs: see `dataflow.state.native.state_machine`."""
     require_callable(fold, name, "fold")
-    return _native(stream, operator.itemgetter(0), dict, folding(fold), name)
+    return _native(stream, operator.itemgetter(0), dict, machine(fold, ttl, stream.scope, name), name)
+
+
+def machine(
+    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]], ttl: int | Duration | None, scope: Scope, name: str
+) -> Apply:
+    """The fold of a state machine, whose keys may expire."""
+    if ttl is None:
+        return folding(fold)
+    return expiring(fold, ticks(ttl, unit_of(scope.domain), f"{name}: ttl", least=1))
 
 
 def unary(
@@ -93,7 +108,8 @@ def _native(stream: Stream[V], key: KeyOf, state: Callable[[], object], apply: A
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream, ExchangeBins(key, BINS))
     builder.add_output(initial=scope.dataflow.recovers, entry=False)
-    scope.dataflow.hooks.register(name, DurableStore(store))
+    lookup = StoreLookup(store, lambda key: bin_of(key, shift))
+    scope.dataflow.hooks.register(name, DurableStore(store), lookup=lookup)
     kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:

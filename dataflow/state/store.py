@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow.channels.pact import Batch
-from dataflow.state.arrays import Bins, Flags, Ints
+from dataflow.state.arrays import Bins, Flags, Ints, Touch
 from dataflow.state.pieces import Piece
 from dataflow.state.values import Key as Key
 from dataflow.state.values import Record, State
@@ -57,6 +57,7 @@ class Store(ABC, Generic[B]):
     takes_together: bool = False  # whether `run_all` may take the records of several times
     records: NDArray[np.signedinteger]  # applied so far, by bin; may come round at 32 bits
     apart_records: int = 0  # applied so far to keys that live apart
+    undoes_changes: bool = False  # whether frozen bins need not be copied before records change them
     last_time: int | None = None  # that it can apply records at; None if times may be anything
 
     # Records, in the order of time
@@ -102,6 +103,20 @@ class Store(ABC, Generic[B]):
     def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
         """The same pieces; the bin stays as it is. They may be views: good until the bin changes."""
 
+    def freeze(self, bins: Bins, touch: Touch) -> bool:
+        """These bins are part of a snapshot, as they are now. Until `thaw` the store has each of them copied, by
+        `touch`, before it changes, or can undo the change in a copy. False if it cannot: then whoever applies records,
+        puts a key back into its bin or gives bins another plan must have all bins copied first."""
+        return False
+
+    def thaw(self) -> None:
+        """All have been copied, or nobody wants them any more."""
+
+    def copy_frozen(self, bin: int, limit: int) -> Iterator[Piece]:
+        """The pieces of a frozen bin, as `copy_bin` would have given them when it was frozen: each is good until the
+        next is asked for. Once for each; the bin may change freely afterwards."""
+        return self.copy_bin(bin, limit)
+
     @abstractmethod
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
         """Takes a single key out of its bin (or of its place apart), to live apart elsewhere or to go back."""
@@ -123,6 +138,13 @@ class Store(ABC, Generic[B]):
     @abstractmethod
     def view_apart(self) -> Mapping[Key, State]:
         """By key that lives apart here, a copy of its state, as far as it has any. O(those keys)."""
+
+    def look(self, bin: int, key: Key) -> tuple[bool, State]:
+        """Whether a key (of that bin) has state here, in its bin or apart from it, and the state. Nothing changes.
+        O(bin), or less where a store knows better."""
+        apart = self.view_apart()
+        entries = apart if key in apart else self.view(bin).entries
+        return key in entries, entries.get(key)
 
     @abstractmethod
     def occupied(self) -> NDArray[np.intp]:

@@ -9,9 +9,9 @@ known of plans, where bins have some (see `replans`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sortedcontainers import SortedDict
 
 from dataflow.state.values import Key
 from megaphone.control.replans import KnownPlans, Replan
-from megaphone.control.updates import Assign, Move, Moves, Update
+from megaphone.control.updates import Assign, Move, Moves, Update, workers_of
 from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
 
@@ -114,6 +114,49 @@ class Configurations(Generic[A]):
             overrides = self._keys.override(keys, workers)
         self._first = Configuration(table, overrides)
 
+    def as_plain(self) -> list[object]:
+        """All of it, for a worker that joins."""
+        since = [[at, _as_plain(self.configuration_since(at))] for at in self.times]
+        pending = [[at, list(self._pending[at])] for at in self.pending_times]
+        return [_as_plain(self._first), since, pending]
+
+    def take_over(self, plain: list[Any]) -> list[int]:
+        """Takes over what another worker has; the times for which there are pending updates."""
+        first, since, pending = plain
+        self.restore(*_from_plain(*first))
+        for time, configuration in since:
+            before = self._first
+            self.restore(*_from_plain(*configuration))
+            self._since[time], self._first = self._first, before
+        for time, updates in pending:
+            self.accept(time, list(updates))
+        return [time for time, _ in pending]
+
+    @property
+    def times(self) -> list[int]:
+        """The times from which on configurations hold that somebody may ask for, but the first."""
+        return list(self._since)
+
+    def configuration_since(self, time: int) -> Configuration[A]:
+        """The configuration that holds from one of these times on."""
+        found: Configuration[A] = self._since[time]
+        return found
+
+    @property
+    def pending_times(self) -> list[int]:
+        """The times for which there are updates that are not final."""
+        return list(self._pending)
+
+    def names(self, workers: Iterable[int]) -> bool:
+        """Whether anything is at one of these workers, as of the last configuration, or will be by a pending update."""
+        wanted = set(workers)
+        last = self._last
+        if np.isin(last.table, list(wanted)).any():
+            return True
+        if last.overrides is not None and wanted & set(last.overrides.as_dict().values()):
+            return True
+        return any(wanted & workers_of(update) for updates in self._pending.values() for update in updates)
+
     def pins_at(self, time: int) -> dict[Key, int]:
         """By key that lives apart from its bin at a time that is final, its worker."""
         overrides = self._at(time).overrides
@@ -160,6 +203,16 @@ class Configurations(Generic[A]):
     def size(self) -> int:
         """How many configurations are kept."""
         return 1 + len(self._since)
+
+
+def _as_plain(configuration: Configuration[Any]) -> list[object]:
+    overrides = configuration.overrides
+    pins = {} if overrides is None else overrides.as_dict()
+    return [configuration.table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()]]
+
+
+def _from_plain(table: bytes, pins: list[tuple[Key, int]]) -> tuple[Table, dict[Key, int]]:
+    return np.frombuffer(table, "<u2").astype(np.uint16), dict(pins)
 
 
 def _apply(table: Table, updates: list[Move | Moves | Assign]) -> Table:

@@ -6,6 +6,7 @@ is known here of an operator's plans is what was said on its control stream: its
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +47,8 @@ class Replan:
 
     def __repr__(self) -> str:
         given = [] if self.method is None else [f"method={self.method!r}"]
-        given += [] if self.bins is None else [f"bins={brief([int(bin) for bin in self.bins])}"]
+        bins = self.bins.tolist() if isinstance(self.bins, np.ndarray) else self.bins
+        given += [] if bins is None else [f"bins={brief(bins)}"]
         given += [f"{name}=False" for name in ("share", "background") if not getattr(self, name)]
         given += [f"order={self.order!r}"] if self.order != "time" else []
         return f"Replan({', '.join([repr(self.plan), *given])})"
@@ -102,24 +104,32 @@ class NoPlans(PlanSpace):
 class KnownPlans:
     """By bin, which plan it is to have, as far as was heard on the control stream. `trusts`: updates were accepted by
     an earlier life and are sent again before anything is heard; they are not refused for what is not known yet.
+    `alone`: there is one worker, which so knows of everything that was sent.
 
     Costs: a time that becomes final O(bins x its replans); the rest O(what was said).
     """
 
-    def __init__(self, space: PlanSpace, bins: int, trusts: bool = False) -> None:
+    def __init__(self, space: PlanSpace, bins: int, trusts: bool = False, alone: bool = True) -> None:
         self.space = space
+        self._alone = alone
         self.trusts = trusts
         self._bins = bins
         self._past: dict[int, str] = {}  # bins that have another than the first, before the first of _since
         self._since: dict[int, dict[int, str]] = {}  # by time, in their order, bins that are to have another from then
         self._pending: dict[int, list[Replan]] = {}  # by time
         self._sent: list[Replan] = []  # from this worker, and not heard yet
+        self._mine: list[Replan] = []  # from this worker, heard and not final
 
-    def checked(self, replan: Replan) -> Replan:
-        """The replan in normal form. ControlError if it makes no sense for this operator, or if its bins have that plan
-        and nothing else is known to come: whoever sends it is mistaken about what runs."""
+    def checked(self, replan: Replan, drives: bool = False) -> Replan:
+        """The replan in normal form. ControlError if it makes no sense for this operator, or if its bins are known to
+        have that plan and to get no other: whoever sends it is mistaken about what runs.
+
+        With several workers that is not known here: another may have sent another plan for an earlier time, of which
+        nothing was heard yet, and a program must not fail for that now and then. `drives`: whoever asks is the one who
+        sends replans (a controller), or else goes by what was heard.
+        """
         checked = self.space.check(replan)
-        if checked.plan is None or self.trusts:
+        if checked.plan is None or self.trusts or not (self._alone or drives):
             return checked
         if all(self._heard_of(bin) == {checked.plan} for bin in self._bins_of(checked)):
             which = "the operator has" if checked.bins is None else "these bins have"
@@ -144,6 +154,7 @@ class KnownPlans:
         """Takes checked replans for a time that is not final."""
         if replans:
             self._pending.setdefault(time, []).extend(replans)
+            self._mine += [replan for replan in self._sent if any(replan is heard for heard in replans)]
             self._sent = [replan for replan in self._sent if not any(replan is heard for heard in replans)]
 
     def finalise(self, time: int) -> list[tuple[Numbers, Replan]]:
@@ -157,9 +168,17 @@ class KnownPlans:
         for number, replan in enumerate(replans):
             bins = np.flatnonzero(chosen == number)
             if len(bins) and replan.plan is not None:
+                self._tell_if_nothing_changes(time, bins, replan)
                 self._since.setdefault(time, {}).update(dict.fromkeys(bins.tolist(), replan.plan))
                 result.append((bins, replan))
         return result
+
+    def _tell_if_nothing_changes(self, time: int, bins: Numbers, replan: Replan) -> None:
+        """Now it is known on all workers; the one that sent it says so. It does no harm."""
+        if any(replan is mine for mine in self._mine):
+            self._mine = [mine for mine in self._mine if mine is not replan]
+            if all(self._latest(bin) == replan.plan for bin in bins.tolist()):
+                print(f"{replan!r} at {time} changes nothing: its bins have that plan", file=sys.stderr, flush=True)
 
     def retire(self, is_past: Callable[[int], bool]) -> None:
         """Nobody can ask any more what was so before times that are past."""

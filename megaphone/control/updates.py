@@ -14,11 +14,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.members.roster import Roster
 from dataflow.state.values import Key, Value
 from megaphone.control.checks import all_within, brief, within
 from megaphone.control.replans import Replan, check_replan
 from megaphone.errors import ControlError as ControlError
-from megaphone.keys.pins import Pin, Pins, Unpin, check_pins
+from megaphone.keys.pins import HOME, Pin, Pins, Unpin, check_pins
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,23 @@ def check_update(update: object, bins: int, peers: int) -> Update:
         "Assign(workers) for bins, Pin(key, worker), Unpin(key) or Pins(keys, workers) for single keys, or "
         "Replan(plan, method) for the plan of a join"
     )
+
+
+def workers_of(update: Update) -> set[int]:
+    """The workers that an update gives something to."""
+    if isinstance(update, Move | Pin):
+        return {update.worker}
+    if isinstance(update, Moves | Assign | Pins):
+        return set(np.unique(np.asarray(update.workers)).tolist()) - {HOME}
+    return set()
+
+
+def require_there(update: Update, roster: Roster) -> None:
+    """ControlError if an update gives something to a worker that is not there, or is leaving."""
+    for worker in workers_of(update):
+        why = roster.refuses(worker)
+        if why is not None:
+            raise ControlError(f"{why}: nothing can be moved there")
 
 
 def _check_moves(moves: Moves, bins: int, peers: int) -> Moves:

@@ -21,7 +21,7 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.keys.returns import Returning
 from megaphone.load.statistics import Counted, Heaviest, Reporter
-from megaphone.plans.door import PlanStore
+from megaphone.plans.door import REPLAN, PlanStore
 from megaphone.router.routing import Shared
 
 BUDGET = 1 << 10  # pairs that S looks at in one step in the background, unless the operator is told otherwise
@@ -41,7 +41,7 @@ class HeavyHitters(Protocol[C_contra]):
 
 class S(Generic[B]):
     """The step of S, and the observer of its host. `ports`: how many inputs have records. `budget`: of the background,
-    for each step in which nothing was applied."""
+    for each step of an idle worker."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class S(Generic[B]):
         self._reporter.end()
 
     def _work(self, plans: PlanStore[B]) -> None:
-        """Does some work for the background if nothing was applied in this step, and comes back for the rest; unless
-        nothing can come any more that it would be for."""
-        if self._is_idle:
+        """Does some work for the background if there is nothing else to do, and comes back for the rest; unless nothing
+        can come any more that it would be for."""
+        if self._context.is_idle and self._is_idle:
             bin = plans.next_work
             if self._kept is not None and bin is not None:
                 self._kept.touch([bin])  # what is frozen for a snapshot is copied before it changes
             plans.work(self._budget)
         if plans.next_work is not None and not all(port.done for port in self._context.inputs):
-            self._context.activate()
+            self._context.activate_when_idle()
 
     def _install_arrivals(self) -> None:
         """A key that goes back into its bin waits: the bin may be on its way at the same time."""
@@ -118,15 +118,24 @@ class S(Generic[B]):
         for piece in unpack(batch["words"]):
             if piece.returns:
                 self._returning.add(message, piece)
-            else:
-                self._store.put(piece)
+                continue
+            if piece.part == REPLAN:
+                self._save_what_is_frozen()
+            self._store.put(piece)
         self._host.hold_from(message)
 
     def _install_returning(self) -> None:
         for capability, pieces in self._returning.due():
+            self._save_what_is_frozen()
             for piece in pieces:
                 self._store.put(piece)
             self._host.hold_from(capability)
+
+    def _save_what_is_frozen(self) -> None:
+        """A bin that is here is about to change, though not by records: what a snapshot wants of it is copied first. A
+        bin that arrives as a whole is in no snapshot that is being written here."""
+        if self._kept is not None:
+            self._kept.before_changing()
 
     # As the observer of the host
 

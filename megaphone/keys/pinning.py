@@ -6,7 +6,7 @@ batches whose keys are apart, so that S need not know the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -90,6 +90,11 @@ class PinningStore(Store[Columns], Generic[K]):
         """Not while some keys live apart."""
         return self._apart is None and self.home.takes_together
 
+    @property
+    def undoes_changes(self) -> bool:  # type: ignore[override]
+        """As the store of the bins does."""
+        return self.home.undoes_changes
+
     def fire(self, until: Time) -> Sequence[tuple[Time, Sequence[Batch]]]:
         return self.home.fire(until)
 
@@ -107,6 +112,15 @@ class PinningStore(Store[Columns], Generic[K]):
     def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
         return self.home.copy_bin(bin, limit)
 
+    def freeze(self, bins: NDArray[np.integer], touch: Callable[[Iterable[int]], None]) -> bool:
+        return self.home.freeze(bins, touch)
+
+    def thaw(self) -> None:
+        self.home.thaw()
+
+    def copy_frozen(self, bin: int, limit: int) -> Iterator[Piece]:
+        return self.home.copy_frozen(bin, limit)
+
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
         return (self.apart if was_apart else self.home).take_key(key, was_apart, apart, limit)
 
@@ -121,6 +135,10 @@ class PinningStore(Store[Columns], Generic[K]):
 
     def view_apart(self) -> Mapping[Key, State]:
         return {} if self._apart is None else self._apart.view_all()
+
+    def look(self, bin: int, key: Key) -> tuple[bool, State]:
+        found, state = (False, None) if self._apart is None else self._apart.look(bin, key)
+        return (found, state) if found else self.home.look(bin, key)
 
     def occupied(self) -> NDArray[np.intp]:
         return self.home.occupied()

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import Stream
+from dataflow.channels.pact import Audience
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
-from dataflow.lowlevel import Broadcast, Capability, Context, InputPort, Keeps, MessageCapability, OutputPort
+from dataflow.lowlevel import Capability, Context, InputPort, Keeps, MessageCapability, OutputPort
 from dataflow.state.values import Key
 from dataflow.time.durations import Duration, is_duration, seconds
 from megaphone.control.configuration import Table
@@ -243,7 +244,7 @@ def collect(stream: Stream[Load], statistics: Statistics, name: str) -> None:
             for load in loads:
                 statistics.heard(load)
 
-    stream.unary(f"{name} statistics", lambda _: step, pact=Broadcast(), keeps=Keeps.NOTHING)
+    stream.unary(f"{name} statistics", lambda _: step, pact=Audience(), keeps=Keeps.NOTHING)
 
 
 def as_columns(history: list[Load]) -> Columns:

@@ -49,6 +49,22 @@ class UpdateInput(Protocol):
         """Promises that nothing will be sent before a time."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step that was sent and is not complete."""
+
+    time: Time
+    moves: list[Move]
+    size: int | None  # bytes of its bins, if all are known
+
+
+def _total(moves: list[Move], sizes: Mapping[int, int] | None) -> int | None:
+    """The bytes of some bins; None if one of them is not known."""
+    if sizes is None or any(sizes[move.bin] < 0 for move in moves):
+        return None
+    return sum(sizes[move.bin] for move in moves)
+
+
 class Controller:
     """Paces migrations by the output frontier of an operator. One exists on every worker; one of them issues a
     migration.
@@ -78,8 +94,7 @@ class Controller:
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
         self._pins: Pins | None = None  # single keys that move before the first step
         self._replan: Replan | None = None  # the plan that bins of the steps get, if it is about that
-        self._moving: list[Move] = []  # the step that is not complete
-        self._under_way: Time | None = None  # its time
+        self._under_way: deque[_Step] = deque()  # invariant: in the order of their times, of which no two are equal
         self._progress = MigrationProgress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
         self._settled: Time | None = None
@@ -122,7 +137,7 @@ class Controller:
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return self._under_way is not None or bool(self._waiting) or self._pins is not None
+        return bool(self._under_way or self._waiting) or self._pins is not None
 
     def passed(self, time: Time) -> bool:
         """Whether the operator has done everything at `time`, on all workers."""
@@ -172,7 +187,7 @@ class Controller:
         asked = check_replan(Replan(replan) if isinstance(replan, str) else replan, self._operator.bins)
         if asked.plan is None:
             raise ControlError("a replan needs a plan: cancel() gives up the steps that have not begun")
-        checked = self._operator.plans.checked(asked)
+        checked = self._operator.plans.checked(asked, drives=True)
         usable = self._usable(strategy)
         here = self.configuration
         there = here if to is None else self._target(to)
@@ -225,35 +240,55 @@ class Controller:
             self._progress = replace(self._progress, steps=self._progress.steps - 1)
 
     def advance_to(self, time: Time) -> None:
-        """Advances the control input to `time` (and the lead), and sends the next step there if the last is done."""
+        """Advances the control input to `time` (and the lead), and sends the next step there: if the last is done, or
+        if all that are not done are small (`Strategy.small`)."""
         if self._lead:
             time += self._lead
         self._control.advance_to(time)
         time = max(time, self._control.time)  # a stream that the run advances may be further
-        if self._under_way is not None and self._operator.passed(self._under_way):
-            now = self._progress
-            self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(self._moving))
-            self._settled, self._under_way, self._moving = self._under_way, None, []
-            self._idle_since = 0
-        elif self._under_way is None:
+        if not self._under_way:
             self._idle_since += 1
-        if self._under_way is None and self.busy and self._idle_since >= self._strategy.gap:
-            if self._pins is not None:
-                self._control.send([self._pins])
-                self._under_way, self._pins = time, None
-            else:
-                self._send_step(time)
+        while self._under_way and self._operator.passed(self._under_way[0].time):
+            self._complete(self._under_way.popleft())
+        if self._pins is not None and not self._under_way and self._idle_since >= self._strategy.gap:
+            self._control.send([self._pins])
+            self._under_way.append(_Step(time, [], None))
+            self._pins = None
+        elif self._waiting and self._pins is None:
+            self._send_step(time)
+
+    def _complete(self, step: _Step) -> None:
+        now = self._progress
+        self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(step.moves))
+        self._settled = step.time
+        self._idle_since = 0
 
     def _send_step(self, time: Time) -> None:
-        """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own."""
-        now, rest = self._strategy.split(self._waiting[0], self._sizes_of(self._waiting[0]))
+        """Sends a step, or as much of it as the budget allows: the rest of it is then a step of its own. Nothing if it
+        has to wait for those under way."""
+        if not self._under_way and self._idle_since < self._strategy.gap:
+            return
+        sizes = self._sizes_of(self._waiting[0])
+        now, rest = self._strategy.split(self._waiting[0], sizes)
+        size = _total(now, sizes)
+        if self._under_way and not self._fits(time, size):
+            return
         self._control.send(self._updates(now))
         if rest:
             self._waiting[0] = rest
             self._progress = replace(self._progress, steps=self._progress.steps + 1)
         else:
             self._waiting.popleft()
-        self._under_way, self._moving = time, now
+        self._under_way.append(_Step(time, now, size))
+
+    def _fits(self, time: Time, size: int | None) -> bool:
+        """Whether a step of that size may begin although others are under way. A step takes several times from its
+        update to its end, because everybody must know of it before; where bins are small, that is all that it takes."""
+        if self._strategy.gap or self._replan is not None or time <= self._under_way[-1].time:
+            return False
+        sizes = [step.size for step in self._under_way] + [size]
+        known = [each for each in sizes if each is not None]
+        return len(known) == len(sizes) and sum(known) <= self._strategy.small
 
     def _updates(self, step: list[Move]) -> list[Update]:
         """What is said for a step: which bins go where, and which get another plan."""

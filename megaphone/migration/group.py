@@ -45,9 +45,14 @@ class Group:
                     "or give each a controller of its own"
                 )
         self._handles = handles
-        self.bins, self.peers = first.bins, first.peers
+        self.bins = first.bins
         self.keys: KeySpace[Any] = _KeysOfAGroup()
         self.statistics: Statistics = GroupStatistics([handle.statistics for handle in handles])
+
+    @property
+    def peers(self) -> int:
+        """One more than the greatest number of a worker."""
+        return self._handles[0].peers
 
     @property
     def configuration(self) -> Table:

@@ -22,6 +22,7 @@ from megaphone.control.updates import Move
 
 Assignment = Sequence[int]  # by bin, the worker
 USUAL = 8 << 20  # bytes of state in flight where nobody says otherwise: some milliseconds of copying
+SMALL = 1 << 20  # bytes of state that fluid steps may have in flight together: what is copied in some 100 µs
 
 Order = Literal["biggest", "hottest"]
 
@@ -45,6 +46,7 @@ class Strategy:
     order: Order | None = None
     budget: int | None = None  # bytes of state in flight, as asked for
     usual: int | None = None  # the same if nobody asks, where sizes are known
+    overlap: int = 0  # bytes: steps that are smaller together need not wait for each other's end
 
     def __post_init__(self) -> None:
         _require_integer(self.gap, "a gap is a number of times")
@@ -61,6 +63,11 @@ class Strategy:
     def limit(self) -> int | None:
         """The budget in force, where sizes are known."""
         return self.usual if self.budget is None else self.budget
+
+    @property
+    def small(self) -> int:
+        """Steps whose bins have fewer bytes together may be under way at the same time: never more than the budget."""
+        return self.overlap if self.budget is None else min(self.overlap, self.budget)
 
     def steps(
         self,
@@ -114,12 +121,13 @@ def all_at_once(gap: int = 0, order: Order | None = None) -> Strategy:
 
 
 def fluid(gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:
-    """One bin after the other.
+    """One bin after the other, each at a time of its own. Where bins are small and their sizes known, a bin leaves at
+    each time, although those before it have not all arrived: at most `SMALL` bytes together.
 
     >>> fluid().steps([0, 0, 1], [1, 0, 0])
     [[Move(bin=0, worker=1)], [Move(bin=2, worker=0)]]
     """
-    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget, USUAL)
+    return Strategy("fluid", lambda changes: [[change] for change in changes], gap, order, budget, USUAL, SMALL)
 
 
 def batched(size: int, gap: int = 0, order: Order | None = None, budget: int | None = None) -> Strategy:

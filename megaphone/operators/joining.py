@@ -182,7 +182,9 @@ def named_inputs(name: str, streams: Mapping[str, Stream[In]], names: Sequence[s
 
 def bins_of_plan(name: str, bins: int | None, has_key: bool) -> int:
     if has_key:
-        return _BINS if bins is None else bins
+        count = _BINS if bins is None else bins
+        shift_of(count)  # which refuses what is no power of two
+        return count
     if bins not in (None, 1):
         raise ConstructionError(f"{name}: without a key (on=) there is one bin, not {bins}")
     return 1

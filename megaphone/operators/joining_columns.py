@@ -11,12 +11,13 @@ from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
+from dataflow.state.folds.fold import FoldError
+from dataflow.state.folds.predicates import check_filter
 from dataflow.state.store import Numbers, Store
 from dataflow.time.durations import Duration
 from megaphone.assembly import Assembly, Migratable, assemble
 from megaphone.control.updates import Update
 from megaphone.host.s import S
-from megaphone.keys.hashing import shift_of
 from megaphone.keys.keyspace import WordKeys
 from megaphone.keys.pinning import PinningStore
 from megaphone.keys.pins import Keys
@@ -30,6 +31,17 @@ from megaphone.router.columns import ColumnRouter, KeylessRouter, Wanted
 from megaphone.router.routing import Shared
 
 In = TypeVar("In")
+
+
+def _check_predicates(name: str, query: Query) -> None:
+    """Refuses what cannot be compiled, as far as that is known before records come."""
+    for pair, predicate in query.where.items():
+        try:
+            check_filter(predicate)
+        except FoldError as error:
+            raise ConstructionError(
+                f"{name}: the predicate of {' and '.join(pair)}: {error}; or say compiled=False, which is slow"
+            ) from None
 
 
 def window_join_columns(
@@ -47,12 +59,13 @@ def window_join_columns(
     inputs = named_inputs(name, streams, query.streams)
     key = query.on if isinstance(query.on, str) else None
     count = bins_of_plan(name, bins, key is not None)
-    shift_of(count)  # which refuses what is no power of two
     if key is not None and count < 2:
         raise ConstructionError(f"{name}: joins of columns have two bins at least, not {count}")
     if type(budget) is not int or budget < 1:
         raise ConstructionError(f"{name}: a budget is a positive number, not {budget!r}")
     tree = query.plan(plan)
+    if compiled:
+        _check_predicates(name, query)
     store: Store[Columns]
     home: PlanColumnStore
     if key is not None and len(inputs) == 2:

@@ -9,7 +9,8 @@ from typing import TypeVar
 from dataflow import Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
-from dataflow.state.stores.row_folds import RightPostponer, folding, one_input
+from dataflow.state.native_rows import machine
+from dataflow.state.stores.row_folds import RightPostponer, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
 from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
@@ -75,13 +76,15 @@ def state_machine(
     stream: Stream[tuple[K, V]],
     *,
     fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]],
+    ttl: int | Duration | None = None,
     bins: int = 256,
     name: str = "state_machine",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
-    """State by key, over a stream of (key, value) pairs."""
+    """State by key, over a stream of (key, value) pairs. `ttl`: a key without a value for so long is forgotten."""
     by = (operator.itemgetter(0),)
-    return _stateful(control, (stream,), by, bins, dict, folding(fold), name, interval, by_key=True)
+    apply = machine(fold, ttl, stream.scope, name)
+    return _stateful(control, (stream,), by, bins, dict, apply, name, interval, by_key=True)
 
 
 def _stateful(

@@ -231,6 +231,7 @@ def state_machine(
     stream: Stream[tuple[K, V]],
     *,
     fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]],
+    ttl: int | Duration | None = ...,
     bins: int = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
@@ -244,7 +245,7 @@ def state_machine(
 
     Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
     first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
-    particular order.
+    particular order. `ttl`: a key that has had no value for so long (by the dataflow's time) is forgotten.
 
     Columns: `key` and `value` name columns, and `fold` is made with `megaphone.fold`. `due` takes what it post-dates;
     `order` names columns by which the records of a time are sorted first.
@@ -252,6 +253,7 @@ def state_machine(
     if key is not None:
         from megaphone.operators import columns
 
+        _refuse("state_machine", options, ("ttl",), "rows; on columns post-date a record, and forget the key in `due`")
         return columns.state_machine(control, stream, key=key, **options)
     _keep_for_rows("state_machine", options)
     return rows.state_machine(control, stream, **options)

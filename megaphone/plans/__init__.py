@@ -17,7 +17,7 @@ the next one as well. Everything here is pure but the stores: times and records 
 - `columns`: the store for columns, all of it; compiled, and imported on demand.
 """
 
-from megaphone.plans.general import Opaque
+from megaphone.plans.general import Built, Opaque
 from megaphone.plans.query import Query
 
-__all__ = ["Opaque", "Query"]
+__all__ = ["Built", "Opaque", "Query"]

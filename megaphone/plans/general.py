@@ -7,11 +7,13 @@ results. A window at the sources has its length as its reach; a further window o
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
+from dataflow.run.inside import Build, Inside
 from dataflow.state.stores.weighing import weigh
 from dataflow.state.values import Key, Record, State, Value
 from megaphone.plans.bins import Arrivals, Asked, BinMaker, Entries, PlanBin
@@ -24,6 +26,20 @@ OpaquePlan: TypeAlias = Callable[[int, Arrivals, dict[Key, State]], Iterable[Rec
 """(time, records by stream, the plan's own state): the results at that time. The state is a dictionary of plain data,
 empty at first."""
 _LOOKED_AT = 4  # entries that are weighed
+
+
+@dataclass(frozen=True)
+class Built:
+    """A plan that is a function from streams, by name, to a stream: it builds operators, as in any dataflow.
+
+    Each bin runs it in a dataflow of its own. That does not travel: where a bin arrives, the records of the last
+    `reach`, which travel with it, make the same state again.
+    """
+
+    build: Build
+
+    def __call__(self, time: int, arrivals: Arrivals, state: dict[Key, State]) -> Iterable[Record]:
+        raise AssertionError("a bin runs what was built")
 
 
 @dataclass(frozen=True)
@@ -43,18 +59,38 @@ class Opaque:
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", checked_streams(self.streams, 1))
         if type(self.reach) is not int or self.reach < 1:
-            raise BadPlan(f"a reach is a positive number of times, not {self.reach!r}")
+            raise BadPlan(f"a reach is a positive integer, in units of the dataflow's time, not {self.reach!r}")
         checked_key(self.on)
+        if not isinstance(self.plans, Mapping):
+            raise BadPlan(f"plans are functions by name, {{'one': function}}, not {self.plans!r}")
         if not self.plans:
             raise BadPlan("there is no plan: give one at least, by name")
         for name, plan in self.plans.items():
             if type(name) is not str or not callable(plan):
                 raise BadPlan(f"plans are functions by name, not {plan!r} by {name!r}")
+            _check_plan(name, plan)
 
     @property
     def key(self) -> KeyFunction | None:
         """From a record to its key, if there is one."""
         return key_by(self.on)
+
+
+def _check_plan(name: str, plan: object) -> None:
+    """BadPlan unless a plan can be called as plans are."""
+    wants, function, arguments = "a time, what arrived and a state", plan, 3
+    if isinstance(plan, Built):
+        wants, function, arguments = "streams by name", plan.build, 1
+    if not callable(function):
+        raise BadPlan(f"the plan {name!r} is built by {function!r}, which cannot be called")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function of the interpreter's own, of which nothing is known
+        return
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        raise BadPlan(f"the plan {name!r} cannot be called with {wants}: {error}") from None
 
 
 @dataclass(slots=True)
@@ -78,6 +114,7 @@ class OpaqueBin(PlanBin):
         self.state: dict[Key, State] = {}
         self.history: dict[int, Arrivals] = {}  # invariant: in the order of time
         self.switching: Switching | None = None
+        self._inside: dict[int, Inside] = {}  # what was built, by the state of which it is in the place
 
     @property
     def _migrates(self) -> bool:
@@ -92,6 +129,7 @@ class OpaqueBin(PlanBin):
 
     def _switch(self) -> None:
         assert self.switching is not None
+        self._inside.pop(id(self.state), None)  # with the state goes its number, which another one may get
         self.name, self.state, self.switching = self.switching.plan, self.switching.state, None
 
     def _replan(self, asked: Asked, time: int) -> None:
@@ -116,8 +154,26 @@ class OpaqueBin(PlanBin):
         return results
 
     def _call(self, plan: str, time: int, state: dict[Key, State]) -> list[Record]:
-        held = self.history[time]
-        return [*self.opaque.plans[plan](time, {s: held.get(s, []) for s in self.opaque.streams}, state)]
+        held, made = self.history[time], self.opaque.plans[plan]
+        if isinstance(made, Built):
+            return self._running(plan, made, time, state).at(time, held)
+        results = made(time, {s: held.get(s, []) for s in self.opaque.streams}, state)
+        if not isinstance(results, Iterable):
+            raise TypeError(f"the plan {plan!r} returns its results, in a list or with yield, not {results!r}")
+        return [*results]
+
+    def _running(self, plan: str, made: Built, time: int, state: dict[Key, State]) -> Inside:
+        """The dataflow that was built for a state. If there is none yet, or the bin came from elsewhere: one that has
+        had all that is within reach."""
+        if id(state) not in self._inside:
+            inside = Inside(f"plan {plan!r}", self.opaque.streams, made.build)
+            for earlier, held in self.history.items():
+                if earlier < time:
+                    inside.at(earlier, held)
+            sides = (self.state, self.switching.state) if self.switching is not None else (self.state,)
+            self._inside = {key: each for key, each in self._inside.items() if key in map(id, sides)}
+            self._inside[id(state)] = inside
+        return self._inside[id(state)]
 
     def _feed(self, switching: Switching, until: int, budget: int | None = None) -> None:
         """Gives the new plan what it has not had, in the order of time, and discards its results. Records that have
@@ -143,6 +199,7 @@ class OpaqueBin(PlanBin):
         for earlier in [earlier for earlier in self.history if earlier < time - self.opaque.reach]:
             del self.history[earlier]
         if not self.history:
+            self._inside.clear()
             self.state = {}
             if self.switching is not None:
                 self.switching.state = {}

@@ -35,9 +35,11 @@ class Query:
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", checked_streams(self.streams, 2))
         if type(self.window) is not int or self.window < 1:
-            raise BadPlan(f"a window is a positive number of times, not {self.window!r}")
+            raise BadPlan(f"a window is a positive integer, in units of the dataflow's time, not {self.window!r}")
         if type(self.on) is not str:
             checked_key(self.on)
+        if not isinstance(self.where, Mapping):
+            raise BadPlan(f"where= has predicates by two streams, {{('a', 'b'): predicate}}, not {self.where!r}")
         for pair, predicate in self.where.items():
             _check_predicate(pair, predicate, self.streams)
 

@@ -114,13 +114,19 @@ class ColumnRouter(Router[Columns]):
     ) -> None:
         super().__init__(context, shared, initial, len(wanted), keys)
         self._wanted = wanted
-        self._gathered = [Gathered(context.peers) for _ in wanted]
+        self._gathered = [Gathered(context.span) for _ in wanted]
         self._dense = table.dense
         self._find = route_dense if table.dense else route_hashed
         self._by = table.bins - 1 if table.dense else table.shift
-        self._peers = context.peers
+        self._peers = context.span
         self._table: configuration.Table | None = None  # the configuration that was used last, and the same packed
         self._owners = Owners(np.zeros(0, np.uint16), 1)
+
+    def resize(self) -> None:
+        """Workers have joined: their numbers are greater than those that there were."""
+        self._peers = self._context.span
+        self._gathered = [Gathered(self._peers) for _ in self._wanted]
+        self._table = None
 
     def give(self, capability: Capability | MessageCapability, time: Time, port: int, batch: Batch) -> None:
         overrides = self._configurations.overrides_at(time)

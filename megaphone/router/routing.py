@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Generic
@@ -22,6 +22,7 @@ from dataflow.build.cuts import Gate
 from dataflow.build.hooks import HookRegistry
 from dataflow.columns import Columns
 from dataflow.lowlevel import Batch, Broadcast, Capability, Context, InputPort, MessageCapability, OutputPort, Pact
+from dataflow.members.roster import Roster
 from dataflow.state.kept import KeptState
 from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
@@ -29,10 +30,11 @@ from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.control.configuration import Configurations, Migration
 from megaphone.control.replans import KnownPlans, Replan
-from megaphone.control.updates import Update, check_update
+from megaphone.control.updates import Update, check_update, require_there
 from megaphone.keys.keyspace import KeySpace
 from megaphone.keys.pins import KeyMoves, Pins
 from megaphone.plans.door import replan_pieces
+from megaphone.router.following import FollowingRouter
 
 PIECE = 1 << 17  # words of state in one message: a megabyte
 PIECES = 4 << 20  # bytes of state that F sends before others get their turn
@@ -44,14 +46,15 @@ class ControlPact(Broadcast):
 
     name = "control"
     validates = True
+    audience = True  # who joins later is handed what was said before
 
     def __init__(
-        self, operator: str, bins: int, peers: int, keys: KeySpace[Any], plans: KnownPlans, hooks: HookRegistry
+        self, operator: str, bins: int, roster: Roster, keys: KeySpace[Any], plans: KnownPlans, hooks: HookRegistry
     ) -> None:
         self._operator = operator
         self._hooks = hooks
         self._bins = bins
-        self._peers = peers
+        self._roster = roster
         self._keys = keys
         self._plans = plans
 
@@ -60,12 +63,18 @@ class ControlPact(Broadcast):
         self._plans.sent([update for update in checked if isinstance(update, Replan) and self.concerns(update)])
         return super().split(checked, peers)
 
+    def check(self, batch: Batch) -> None:
+        """Refuses updates that make no sense."""
+        for update in batch:
+            self.checked(update)
+
     def checked(self, update: object) -> Update:
         """The update in the form in which it travels; ControlError if it makes no sense for this operator."""
         if isinstance(update, Update) and not self.concerns(update):
             self._hooks.named(update.operator)  # an operator that nobody knows is a mistake
             return update
-        checked = check_update(update, self._bins, self._peers)
+        checked = check_update(update, self._bins, self._roster.span)
+        require_there(checked, self._roster)
         if isinstance(checked, Replan):
             return self._plans.checked(checked)
         return replace(checked, keys=self._keys.check(checked.keys)) if isinstance(checked, Pins) else checked
@@ -98,6 +107,7 @@ class Routed(Pact):
 
     name = "routed"
     validates = True  # parts must be taken apart, even for one worker
+    addressed = True
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         assert isinstance(batch, Parts), "F sends nothing else on these channels"
@@ -163,6 +173,28 @@ class Router(ABC, Generic[B]):
         self._due: deque[Migration] = deque()  # final, and not yet sent
         # Kept back, by time: (capability, input, batch)
         self._uncertain: SortedDict[Time, list[tuple[Capability, int, Batch]]] = SortedDict()
+        context.follow(FollowingRouter(self, context), routes=True)
+
+    def resize(self) -> None:
+        """Workers have joined."""
+
+    def take_over(self, pending: Iterable[Time], waiting: Sequence[tuple[Time, list[Update]]]) -> None:
+        """A joiner has been handed the configurations of the others: it holds what they hold for times that are to
+        come, and has heard what waits at their control inputs."""
+        for time in pending:
+            self._held[time] = self._state.adopt(time)
+        self._control.queue.extend(waiting)
+        self._context.activate()
+
+    @property
+    def control(self) -> InputPort:
+        """Where updates arrive."""
+        return self._control
+
+    @property
+    def state(self) -> OutputPort:
+        """Where state leaves."""
+        return self._state
 
     def step(self) -> None:
         """Control and state come before data."""
@@ -224,7 +256,7 @@ class Router(ABC, Generic[B]):
 
     def departures(self, migration: Migration) -> Iterator[tuple[Parts, int]]:
         """Takes out what leaves this worker: messages of about PIECE words, with their sizes in bytes."""
-        packed: list[list[Words]] = [[] for _ in range(self._context.peers)]
+        packed: list[list[Words]] = [[] for _ in range(self._context.span)]
         size = 0
         for destination, piece in self._departing(migration):
             if size and size + len(piece.words) > PIECE:

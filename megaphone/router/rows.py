@@ -53,7 +53,7 @@ class RowRouter(Router[Rows]):
         return self._owners
 
     def _no_parts(self) -> list[Rows]:
-        return [[] for _ in range(self._context.peers)]
+        return [[] for _ in range(self._context.span)]
 
 
 def place(

@@ -74,10 +74,10 @@ def _rows(count: int) -> str:
     return "row is" if count == 1 else "rows are"
 
 
-def asked_of_spark(query: str, directory: Path, windows: Mapping[str, int]) -> Rows:
+def asked_of_spark(query: str, directory: Path, options: Mapping[str, int | Sequence[int]]) -> Rows:
     """The rows that Spark SQL gives for the events in a folder. ModuleNotFoundError if pyspark is not installed."""
     from nexmark.answers import spark_oracle
 
     with spark_oracle.local_session(directory) as session:
         spark_oracle.load(session, directory)
-        return Counter(spark_oracle.answer(session, query, **windows))
+        return Counter(spark_oracle.answer(session, query, **options))

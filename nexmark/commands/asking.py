@@ -13,13 +13,17 @@ from megaphone.harness.provenance import check_writable
 from nexmark.commands.options import Misuse, seconds, whole
 from nexmark.events.config import SECOND
 from nexmark.queries.hot_auctions import PANES
-from nexmark.queries.queries import QUERIES, QueryOptions
+from nexmark.queries.options import QueryOptions
+from nexmark.queries.queries import QUERIES
 from nexmark.runs.running import VARIANTS
 
 _WINDOWS = {  # by query: what its windows are called in `QueryOptions`
     "q5": {"window": "q5_window", "slide": "q5_slide"},
     "q7": {"window": "q7_window"},
     "q8": {"window": "q8_window"},
+    "q11": {"window": "q11_gap"},
+    "q12": {"window": "q12_window"},
+    **{query: {"window": f"{query}_day"} for query in ("q15", "q16", "q17", "q18", "q19")},
 }
 
 
@@ -28,8 +32,10 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=_query, metavar="QUERY", help=f"one of {', '.join(QUERIES)}")
     windows = parser.add_argument_group("windows, in seconds of event time")
     windows.add_argument(
-        "--window", type=seconds, metavar="S", help="of q5 (default 60), q7 (default 10), q8 (default 43,200: 12 hours)"
-    )
+        "--window", type=seconds, metavar="S",
+        help="of q5 (default 60), q7 and q12 (default 10), q8 (default 43,200: 12 hours); the gap of q11 (default 10); "
+        "the day of q15 to q19 (default 86,400)",
+    )  # fmt: skip
     windows.add_argument("--slide", type=seconds, metavar="S", help="of q5 (default 1)")
 
 
@@ -118,6 +124,12 @@ def check_files(*paths: Path | None) -> None:
             check_writable(path)
         except OSError as error:
             raise Misuse(f"cannot write to {path}: {error.strerror}. Nothing was run") from None
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuses a folder that is there already, for a query that writes one."""
+    if path is not None and path.exists():
+        raise Misuse(f"{path} exists, and q10 writes a folder of files: name another one. Nothing was run")
 
 
 def _query(text: str) -> str:

@@ -16,6 +16,7 @@ from nexmark.commands.asking import (
     add_query,
     add_workers,
     check_files,
+    check_folder,
     check_workers,
     tell_unreached,
     updates_of,
@@ -83,6 +84,8 @@ def add_to(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     check_workers(options)
     plan = plan_of(options)
+    if options.query == "q10":
+        check_folder(options.output)
     check_files(options.output, options.json)
     provenance = Provenance(["python", "-m", "nexmark", *sys.argv[1:]])
     results = dataflow.execute(main, plan, sys.stderr.isatty(), workers=options.workers)
@@ -92,7 +95,10 @@ def run(options: argparse.Namespace) -> int:
     print(statement(document))
     tell_unreached(options, plan.updates, results[0].last, f"{plan.epoch_events:,} events, see --batch")
     if options.output is not None:
-        print(f"{options.output}: {document['rows']:,} rows, {options.output.stat().st_size:,} bytes")
+        files = list(options.output.rglob("*.parquet")) if options.output.is_dir() else [options.output]
+        size = sum(file.stat().st_size for file in files)
+        many = f"{len(files):,} files, " if options.output.is_dir() else ""
+        print(f"{options.output}: {many}{document['rows']:,} rows, {size:,} bytes")
     if options.json is not None:
         write_document(options.json, provenance, dict(document))
     return OK

@@ -18,7 +18,9 @@ from nexmark.commands.options import FAILED, OK, Commands, Misuse, add_event_opt
 from nexmark.events import files
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
+from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import RunPlan, main
+from nexmark.runs.sources import with_plain
 
 DESCRIPTION = """\
 Answer a query over the same events three ways, and compare the rows: with native operators, with migratable ones
@@ -100,15 +102,15 @@ def _rows(plan: RunPlan, workers: int) -> Rows:
 
 
 def _independent(options: argparse.Namespace, plan: RunPlan) -> tuple[str, Rows]:
-    windows = {name.partition("_")[2]: value for name, value in plan.windows.items()}
-    generator = Generator(plan.config)
+    told = plan.oracle_options()
+    generator = Generator(plan.config, with_plain(NEEDS[plan.query]))
     if options.against == "oracle":
         events = {kind: rows(table) for kind, table in generator.events(range(plan.events)).items()}
-        return "the plain program", Counter(oracle.QUERIES[plan.query](events, **windows))
+        return "the plain program", Counter(oracle.QUERIES[plan.query](events, **told))
     with tempfile.TemporaryDirectory(prefix="nexmark-") as folder:
         files.write(Path(folder), generator, plan.events)
         print("asking Spark SQL ...", file=sys.stderr)
-        return "Spark SQL", asked_of_spark(plan.query, Path(folder), windows)
+        return "Spark SQL", asked_of_spark(plan.query, Path(folder), told)
 
 
 def _compare(answers: dict[str, Rows], expected: Rows, columns: tuple[str, ...]) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from nexmark.events import kernels, payload
+from nexmark.events import kernels, payload, vocabulary
 from nexmark.events.config import SCRAMBLE, Config
 from nexmark.events.kernels import Column
 
@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "auction": ("event", "id", "item_name", "initial_bid", "reserve", "date_time", "expires", "seller", "category"),
     "bid": ("event", "auction", "bidder", "price", "date_time"),
 }
-ENCODED = frozenset(("name", "city", "state", "item_name"))  # codes, see `vocabulary.dictionary`
+ENCODED = frozenset(vocabulary.ENCODED)  # columns of codes, see `vocabulary.dictionary`
 
 _KERNELS = {"person": kernels.persons, "auction": kernels.auctions, "bid": kernels.bids}
 _INT, _CODE = np.dtype(np.int64), np.dtype(np.int32)
@@ -34,7 +34,8 @@ class Generator:
     """Makes the events of a `Config`; which worker makes which of them, and how many at a time, is all the same.
 
     `columns` names what is wanted, by kind; kinds and columns that are not named cost nothing. `payload="full"` adds
-    the long strings, as Arrow arrays. The first generator of a process compiles, or loads what was compiled before.
+    the long strings, as Arrow arrays; single ones of them can be named among the columns. The first generator of a
+    process compiles, or loads what was compiled before.
 
     Costs, on one core: 15 to 25 ns for an event with all columns, and some 10 µs for a call and kind. Consecutive
     numbers are several times faster than others, and than groups that come out of order.
@@ -56,11 +57,9 @@ class Generator:
         self.config = config or Config()
         self.columns = _checked(columns)
         self.payload = payload
-        self._full = payload == "full"
+        self._payload = {kind: self._wanted_payload(kind) for kind in self.columns}
         self._most_events = self.config.most_events
-        # A payload is fitted to the lengths of the other strings, so these are made even if they are not wanted.
-        made = COLUMNS if self._full else self.columns
-        self._kinds = {kind: _Kind(kind, self.config, made[kind]) for kind in self.columns}
+        self._kinds = {kind: _Kind(kind, self.config, self._made(kind)) for kind in self.columns}
         self.events(range(0))  # compiles
 
     def events(self, numbers: range | ArrayLike, out: Events | None = None) -> Events:
@@ -76,7 +75,7 @@ class Generator:
             ids = self.ids(numbers)
             offsets = ids % self.config.length_of_round
             made = {name: kind.scattered(ids, offsets, out) for name, kind in self._kinds.items()}
-        return {kind: self._with_payload(kind, table) for kind, table in made.items()} if self._full else made
+        return {kind: self._with_payload(kind, table) for kind, table in made.items()}
 
     def ids(self, numbers: range | ArrayLike) -> Ints:
         """The event ids of event numbers: the same, or shuffled within each group.
@@ -98,9 +97,23 @@ class Generator:
         """Room for any slice of so many events, to be given as `out`."""
         return {name: dict(zip(kind.names, kind.arrays(events), strict=True)) for name, kind in self._kinds.items()}
 
+    def _wanted_payload(self, kind: str) -> tuple[str, ...]:
+        return tuple(name for name in payload.COLUMNS[kind] if self.payload == "full" or name in self.columns[kind])
+
+    def _made(self, kind: str) -> Sequence[str]:
+        """The plain columns that are made. A payload is fitted to the lengths of the other strings, so these are made
+        even if they are not wanted; that of a bid depends on its number alone."""
+        plain = [name for name in self.columns[kind] if name in COLUMNS[kind]]
+        if not self._payload[kind]:
+            return plain
+        return list(dict.fromkeys((*plain, "event"))) if kind == "bid" else COLUMNS[kind]
+
     def _with_payload(self, kind: str, table: Table) -> Table:
-        full = table | payload.columns_of(kind, self._kinds[kind].keys, table)
-        return {name: full[name] for name in (*self.columns[kind], *payload.COLUMNS[kind])}
+        wanted = self._payload[kind]
+        if not wanted:
+            return table
+        full = table | payload.columns_of(kind, self._kinds[kind].keys, table, wanted)
+        return {name: full[name] for name in dict.fromkeys((*self.columns[kind], *wanted))}
 
     def _check_bounds(self, start: int, stop: int) -> None:
         if start < 0:
@@ -170,8 +183,9 @@ def _checked(columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]
             raise ValueError(f"there is no kind of event {kind!r}; there are {', '.join(COLUMNS)}")
         if isinstance(names, str):
             raise TypeError(f"the columns of {kind} are a list of names, not the string {names!r}")
-        if unknown := [name for name in names if name not in COLUMNS[kind]]:
-            raise ValueError(f"{kind} has no column {unknown[0]!r}; it has {', '.join(COLUMNS[kind])}")
+        known = (*COLUMNS[kind], *payload.COLUMNS[kind])
+        if unknown := [name for name in names if name not in known]:
+            raise ValueError(f"{kind} has no column {unknown[0]!r}; it has {', '.join(known)}")
     return {kind: tuple(names) for kind, names in columns.items()}
 
 

@@ -30,8 +30,11 @@ _POOL = 1 << 20  # bytes that `extra` is cut from
 _HOT = len(vocabulary.HOT_CHANNELS)
 
 
-def columns_of(kind: str, keys: Keys, table: Mapping[str, Column]) -> dict[str, pa.Array]:
-    """The payload of the events of a table that has all other columns of its kind."""
+def columns_of(
+    kind: str, keys: Keys, table: Mapping[str, Column], wanted: Sequence[str]
+) -> dict[str, Column | pa.Array]:
+    """The payload of the events of a table, of which `wanted` is looked at. The table has all other columns of its
+    kind; that of bids needs `event` alone."""
     event = table["event"].astype(np.int64, copy=False)
     match kind:
         case "person":
@@ -46,10 +49,12 @@ def columns_of(kind: str, keys: Keys, table: Mapping[str, Column]) -> dict[str, 
             extra = _extra(keys[kernels.AUCTION_EXTRA], event, _TARGET[kind] - used)
             return {"description": description, "extra": extra}
         case "bid":
-            codes = _channel_codes(keys, event)
-            channel, url = _channels()
-            extra = _extra(keys[kernels.BID_EXTRA], event, np.full(len(event), _TARGET[kind] - 32, np.int64))
-            return {"channel": channel.take(pa.array(codes)), "url": url.take(pa.array(codes)), "extra": extra}
+            codes = _channel_codes(keys, event) if "channel" in wanted or "url" in wanted else event
+            made: dict[str, Column | pa.Array] = {"channel": codes, "url": codes}
+            if "extra" in wanted:
+                missing = np.full(len(event), _TARGET[kind] - 32, np.int64)
+                made["extra"] = _extra(keys[kernels.BID_EXTRA], event, missing)
+            return made
     raise LookupError(kind)
 
 
@@ -182,9 +187,3 @@ def _channel_codes(keys: Keys, event: Ints) -> NDArray[np.int32]:
     codes = np.empty(len(event), np.int32)
     _fill_channel_codes(keys[kernels.CHANNEL], event, codes)
     return codes
-
-
-@cache
-def _channels() -> tuple[pa.Array, pa.Array]:
-    names, urls = zip(*vocabulary.channels(), strict=True)
-    return pa.array(names, pa.utf8()), pa.array(urls, pa.utf8())

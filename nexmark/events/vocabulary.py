@@ -26,6 +26,9 @@ CITIES: Sequence[str] = (
 
 HOT_CHANNELS: Sequence[str] = ("Google", "Facebook", "Baidu", "Apple")
 COLD_CHANNELS = 10_000
+ENCODED = ("name", "city", "state", "item_name", "channel", "url", "dir1", "dir2", "dir3", "time_of_day")
+"""The columns that have codes, of events and of answers."""
+TIMES_OF_DAY: Sequence[str] = ("dayTime", "nightTime", "otherTime")  # for query 14
 
 
 def dictionary(column: str) -> Sequence[str]:
@@ -43,7 +46,15 @@ def dictionary(column: str) -> Sequence[str]:
             return STATES
         case "item_name":
             return item_names()
-    raise LookupError(f"column {column!r} is not dictionary-encoded; name, city, state and item_name are")
+        case "channel":
+            return _channel_words()[0]
+        case "url":
+            return _channel_words()[1]
+        case "dir1" | "dir2" | "dir3":
+            return folders_of_urls()[int(column[3:]) - 1]
+        case "time_of_day":
+            return TIMES_OF_DAY
+    raise LookupError(f"column {column!r} is not dictionary-encoded; {', '.join(ENCODED)} are")
 
 
 @cache
@@ -59,6 +70,18 @@ def channels() -> Sequence[tuple[str, str]]:
     source = random.Random("channels")
     hot = [(name, _base_url(source)) for name in HOT_CHANNELS]
     return tuple(hot + [(f"channel-{i}", _base_url(source) + _channel_id(source, i)) for i in range(COLD_CHANNELS)])
+
+
+@cache
+def _channel_words() -> tuple[Sequence[str], Sequence[str]]:
+    names, urls = zip(*channels(), strict=True)
+    return names, urls
+
+
+@cache
+def folders_of_urls() -> Sequence[Sequence[str]]:
+    """The three folders of each channel's URL, for query 22."""
+    return tuple(zip(*(url.split("/")[3:6] for url in _channel_words()[1]), strict=True))
 
 
 def _base_url(source: random.Random) -> str:

@@ -1,5 +1,5 @@
-"""Queries 1 to 8, one body each. A query takes its stateful operators as an argument: `NativeOperators()` or
-`MigratableOperators(...)`.
+"""Queries 1 to 8, one body each, and a table of all. A query takes its stateful operators as an argument:
+`NativeOperators()` or `MigratableOperators(...)`.
 
 Times of the dataflow are nanoseconds, multiples of a `grid`, and a record is never sent at a time after its own. So
 what must happen at `t` is post-dated to the first time of the grid that is not before `t`: by then every record before
@@ -8,48 +8,27 @@ what must happen at `t` is post-dated to the first time of the grid that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dataflow import Stream
 from dataflow.columns import Columns
-from nexmark.events.config import SECOND
 from nexmark.events.kernels import Ints
 from nexmark.events.vocabulary import STATES
 from nexmark.queries import folds
 from nexmark.queries.counting import counts_of_batch
+from nexmark.queries.daily import q17, q18, q19
+from nexmark.queries.distinct import q15, q16
 from nexmark.queries.highest_bids import highest_of_batch
 from nexmark.queries.hot_auctions import PANES, PENDING, STATE, hottest, hottest_of_all, pane_of, up
+from nexmark.queries.lookups import q0, q10, q13, q14, q21, q22
 from nexmark.queries.operators import Made, Operators
+from nexmark.queries.options import Events, Query, QueryOptions
+from nexmark.queries.sessions import q11, q12
+from nexmark.queries.winners import q9, q20
 
 _SUGGESTED = [STATES.index(state) for state in ("OR", "ID", "CA")]
-
-
-@dataclass(frozen=True)
-class QueryOptions:
-    """Lengths of windows, and the resolution of the dataflow's times, in nanoseconds."""
-
-    grid: int = SECOND // 1000
-    q5_window: int = 60 * SECOND
-    q5_slide: int = SECOND
-    q7_window: int = 10 * SECOND
-    q8_window: int = 12 * 3600 * SECOND
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} must be a positive number of nanoseconds, not {value}")
-        if self.q5_window % self.q5_slide:
-            raise ValueError(f"the window of q5 must be a multiple of its slide: {self.q5_window} and {self.q5_slide}")
-        if self.q5_window // self.q5_slide >= PANES:
-            raise ValueError(f"the window of q5 has more than {PANES} slides")
-
-
-Events: TypeAlias = Mapping[str, Stream[Columns]]
-Query: TypeAlias = Callable[[Events, Operators, QueryOptions], Stream[Columns]]
 
 
 def q1(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]:
@@ -160,10 +139,20 @@ def q8(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]
     )  # fmt: skip
 
 
-QUERIES: Mapping[str, Query] = {f"q{n}": query for n, query in enumerate((q1, q2, q3, q4, q5, q6, q7, q8), 1)}
+_BIDS = ("auction", "bidder", "price", "date_time")
+
+QUERIES: Mapping[str, Query] = {
+    f"q{n}": query
+    for n, query in enumerate(
+        (q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22)
+    )
+}
+PAPERS: Sequence[str] = tuple(f"q{n}" for n in range(1, 9))
+"""Those that Megaphone's paper has; the others are the wider community's."""
 
 NEEDS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "q1": {"bid": ("auction", "bidder", "price", "date_time")},
+    "q0": {"bid": _BIDS},
+    "q1": {"bid": _BIDS},
     "q2": {"bid": ("auction", "price")},
     "q3": {"person": ("id", "name", "city", "state"), "auction": ("id", "seller", "category")},
     "q4": {
@@ -177,5 +166,22 @@ NEEDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "q7": {"bid": ("event", "auction", "bidder", "price", "date_time")},
     "q8": {"person": ("id", "name", "date_time"), "auction": ("seller", "date_time")},
+    "q9": {
+        "auction": ("id", "date_time", "expires", "reserve", "category", "seller"),
+        "bid": (*_BIDS, "event"),
+    },
+    "q10": {"bid": _BIDS},
+    "q11": {"bid": ("bidder", "date_time")},
+    "q12": {"bid": ("bidder",)},
+    "q13": {"bid": _BIDS},
+    "q14": {"bid": (*_BIDS, "extra")},
+    "q15": {"bid": _BIDS},
+    "q16": {"bid": (*_BIDS, "channel")},
+    "q17": {"bid": ("auction", "price", "date_time")},
+    "q18": {"bid": (*_BIDS, "event")},
+    "q19": {"bid": (*_BIDS, "event")},
+    "q20": {"auction": ("id", "item_name", "initial_bid", "reserve", "expires", "seller", "category"), "bid": _BIDS},
+    "q21": {"bid": ("auction", "bidder", "price", "channel", "url")},
+    "q22": {"bid": ("auction", "bidder", "price", "channel", "url")},
 }
 """The columns that each query reads: nothing else is made or sent."""

@@ -21,7 +21,8 @@ from nexmark.events.generator import ENCODED
 from nexmark.events.rows import Cell
 from nexmark.events.vocabulary import dictionary
 from nexmark.queries.operators import MigratableOperators, NativeOperators, Operators
-from nexmark.queries.queries import NEEDS, QUERIES, QueryOptions
+from nexmark.queries.options import QueryOptions
+from nexmark.queries.queries import NEEDS, QUERIES
 from nexmark.runs.sources import EventSource, Generated, Given, Share
 
 BATCH = 1 << 18  # events of an epoch, of all workers together
@@ -50,6 +51,14 @@ class RunPlan:
     def epoch_events(self) -> int:
         """Events of an epoch, of all workers together."""
         return self.batch or (BATCH if "bid" in NEEDS[self.query] else FEW_READ * BATCH)
+
+    def oracle_options(self) -> dict[str, int | list[int]]:
+        """What an oracle must know besides the events: windows, and for q12 when events come in."""
+        told: dict[str, int | list[int]] = {name.partition("_")[2]: value for name, value in self.windows.items()}
+        source = self.source()
+        if self.query == "q12" and isinstance(source, Generated):
+            told |= {"size": source.size, "times": [source.time(number) for number in range(source.epochs)]}
+        return told
 
     def source(self) -> EventSource:
         """Where events come from."""

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from nexmark.events.config import Config
-from nexmark.events.generator import Generator
+from nexmark.events.generator import COLUMNS, Generator
 from nexmark.events.kernels import Column
 
 Needs: TypeAlias = Mapping[str, Sequence[str]]  # by kind, the columns that a query reads
@@ -102,6 +102,11 @@ class Given:
 def with_dates(needs: Needs) -> dict[str, list[str]]:
     """The columns that a query reads, and dates, which `Given` needs."""
     return {kind: list(dict.fromkeys((*names, "date_time"))) for kind, names in needs.items()}
+
+
+def with_plain(needs: Needs) -> dict[str, list[str]]:
+    """All plain columns of each kind, and whatever else a query reads: what an oracle is given."""
+    return {kind: list(dict.fromkeys((*plain, *needs.get(kind, ())))) for kind, plain in COLUMNS.items()}
 
 
 def _part(first: int, last: int, index: int, peers: int) -> tuple[int, int]:

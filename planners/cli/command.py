@@ -1,4 +1,4 @@
-"""The command line: ``python -m planners plan | compare | explain | loop | order``."""
+"""The command line: ``python -m planners plan | compare | explain | loop | order | scale``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import planners
-from planners.cli import orders, replay, report
+from planners.cli import orders, replay, report, scaling
 from planners.cli.files import document, read_request, write_plan
 from planners.errors import Infeasible, PlannerError
 from planners.intervals.feasibility import is_feasible
@@ -25,6 +25,7 @@ examples:
   python -m planners explain now.json --nodes 4 --tau 0.2                    why not, and which tau would do
   python -m planners loop statistics.parquet --dry-run                       what the closed loop would have done
   python -m planners order join.json --dry-run                               the cheapest join order, and when
+  python -m planners scale --curve diurnal --picture scale.png               how many workers, and when
 
 now.json: {"sizes": [5, 6, ...], "loads": [8, 4, ...], "cuts": [0, 4, 7, 10]}, or "map": [0, 0, ...] instead of "cuts".
 A Parquet file has the columns size, load and node (and bin), a row for each task. "-" is JSON from standard input.
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return replay.replay(options)
         if options.command == "order":
             return orders.order(options)
+        if options.command == "scale":
+            return scaling.scale(options)
         current, tasks = read_request(options.request)
         command: Callable[[argparse.Namespace, Assignment, Tasks], int] = options.run
         return command(options, current, tasks)
@@ -71,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="plan | compare | explain | loop | order")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     plan = commands.add_parser("plan", help="a plan: what moves, what it costs, how long the links need")
     _add_request(plan, _plan)
     choices = [*PLANNERS, "mtm-aware"]
@@ -87,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_request(explain, _explain)
     replay.add_command(commands)
     orders.add_command(commands)
+    scaling.add_command(commands)
     return parser
 
 

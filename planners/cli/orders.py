@@ -7,6 +7,7 @@ changed: where the loop would replan, the next interval is judged with the new p
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -66,13 +67,19 @@ def _table(found: Comparison) -> Iterator[str]:
     yield f"  tuples in states: {found.tuples:,.0f} now, {found.best.tuples:,.0f} then"
     for cost in found.costs.values():
         times = ["" if time is None else f"{time:,.1f}" for time in (cost.duration, cost.silence)]
+        if cost.duration == math.inf:
+            yield f"  {cost.method:<14} never ends: the machine cannot do both plans' steps"
+            continue
         lasts = f", lasts {times[0]}, silent for {times[1]}" if times[0] else ""
         yield f"  {cost.method:<14} {cost.steps:>14,.0f} steps{lasts}"
 
 
 def read_log(path: str) -> tuple[str, float, list[JoinStatistics]]:
     """The plan that runs, the window, and statistics by interval."""
-    log = decoding.read_object(path, ADVICE)
+    try:
+        log = decoding.read_object(path, ADVICE)
+    except FileNotFoundError:
+        raise BadRequest(f"there is no file {path}") from None
     with decoding.naming(path, ADVICE):
         plan, window = decoding.string(log, "plan"), float(decoding.number(log, "window"))
         intervals = decoding.member(log, "intervals")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from planners.scaling.simulation import Story
+
 Colour = tuple[float, float, float, float]  # red, green, blue and opacity
 
 PER_STRIP, LARGEST = 0.55, 12.0
@@ -93,3 +95,37 @@ def _strip(
             hatch="////" if moved else None,
         )
         begin = end
+
+
+def draw_stories(path: str, stories: Mapping[str, Story]) -> None:
+    """Writes a picture of the autoscaler at work: for each curve the rates, the workers, and those of the oracle."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BadRequest("pictures need matplotlib: pip install 'megaphone-dataflow[plots]'") from error
+
+    figure = Figure(figsize=(9, 2.3 * len(stories)), layout="constrained")
+    for row, (name, story) in zip(figure.subplots(len(stories), squeeze=False), stories.items(), strict=True):
+        axes: Axes = row[0]
+        seconds = range(len(story.offered))
+        rates = axes.twinx()
+        rates.fill_between(seconds, [rate / 1000 for rate in story.offered], color="#d8dee6", linewidth=0)
+        rates.set_ylabel("offered, 1,000/s", fontsize=8)
+        rates.set_ylim(bottom=0)
+        axes.set_zorder(rates.get_zorder() + 1)
+        axes.patch.set_visible(False)
+        axes.step(seconds, story.fewest, where="post", color="#c0504d", linewidth=1, label="oracle")
+        axes.step(seconds, story.workers, where="post", color="#1f4e79", linewidth=1.6, label="autoscaler")
+        axes.set_title(f"{name}: {story.under} s under, {story.over} s over", fontsize=9, loc="left")
+        axes.set_ylabel("workers", fontsize=8)
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, len(story.offered))
+        axes.tick_params(labelsize=8)
+        rates.tick_params(labelsize=8)
+    last = figure.axes[len(stories) - 1]
+    last.legend(fontsize=8, loc="upper right")
+    last.set_xlabel("seconds", fontsize=8)
+    try:
+        figure.savefig(path, dpi=110)
+    except ValueError as error:
+        raise BadRequest(f"cannot draw {path}: {error}") from None

@@ -26,6 +26,7 @@ from dataflow.comm.transport import InProcess, Linked, Transport
 from dataflow.launch.hosts import Tls
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.neighbours import direction_key
+from dataflow.members.roster import Roster
 
 HANG = 30.0  # seconds: a fail-safe, not an expectation
 SECRET = b"a secret for tests only"
@@ -91,6 +92,7 @@ class _Worker:
         self.receive = end.deliver
         self.turn = end.turn
         self.said_goodbye = lambda goodbye: None
+        self.roster = Roster(end.index, range(end.peers))
 
 
 async def _play(end: End, links: Mapping[int, Link], script: Script, patience: Patience | None = None) -> None:

@@ -5,4 +5,5 @@
   delays, fails and tears writes.
 - `building`: a description as a dataflow, and the main that feeds it. `driving`: runs, crashes, and the comparison.
 - `mutants`: broken variants of the engine that must be caught.
+- `test_pins`: keys that go back into their bins at the time of a snapshot that is written late.
 """

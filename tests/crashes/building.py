@@ -36,7 +36,7 @@ def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: i
         inputs = streams if configuration is None else [configuration, *streams]
         out = COLUMN_STATE[node.kind](operators, inputs, node.numbers, {**options, "name": name})
         made += [out] * (configuration is not None)
-        return [out.columns.map(_together) if node.kind == "pairs" else out]
+        return [out.columns.map(TOGETHER[node.kind]) if node.kind in TOGETHER else out]
     if configuration is not None:
         made.append(_migratable(node, streams, configuration, {"bins": bins, "name": name}))
         return [made[-1].map(_combined)] if node.kind == "window_join" else made[-1:]
@@ -174,6 +174,16 @@ def _together(batch: Columns) -> dict[str, Any]:
     return {"k": batch["key"], "v": paired(batch["v"], batch["v2"])}
 
 
+def _window_pairs(operators: Operators, inputs: list[Any], numbers: Numbers, options: dict[str, Any]) -> Any:
+    control, a, b = inputs
+    query = Query(("a", "b"), numbers[0], on="k")
+    return operators.window_join(control, {"a": a, "b": b}, query, plan="a b", **options)
+
+
+def _within_window(batch: Columns) -> dict[str, Any]:
+    return {"k": batch["a_k"], "v": paired(batch["a_v"], batch["b_v"])}
+
+
 COLUMN_STATE: dict[str, Callable[[Operators, list[Any], Numbers, dict[str, Any]], Any]] = {
     "machine": _machine,
     "native_machine": _machine,
@@ -181,4 +191,6 @@ COLUMN_STATE: dict[str, Callable[[Operators, list[Any], Numbers, dict[str, Any]]
     "two_folds": _two_folds,
     "batches": _batches,
     "pairs": _pairs,
+    "window_pairs": _window_pairs,
 }
+TOGETHER = {"pairs": _together, "window_pairs": _within_window}  # kinds whose rows are of two records

@@ -5,6 +5,7 @@ Operators that random programs of `tests.fuzz` have as well mean the same here.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 
@@ -36,7 +37,7 @@ def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[
     if kind in ("tally", "native_tally"):
         counts = Counter(k for records in bags[0].values() for k, _ in records)
         return [{0: [(k, n) for k, count in counts.items() for n in range(1, count + 1)]}]
-    if kind == "window_join":
+    if kind in ("window_join", "window_pairs"):
         return [_window_join(bags, node.numbers[0])]
     if kind == "input" and program.untimed:
         return [{0: [r for s in program.feeds[node.numbers[0]].sends for r in s.records]}]
@@ -53,9 +54,9 @@ def _window_join(bags: list[Bag], window: int) -> Bag:
     """Every combination of records of one key whose times are at most so far apart, at the last of their times."""
     timed = [[(time, k, v) for time, records in bag.items() for k, v in records] for bag in bags]
     return gathered(
-        (max(t for t, _, _ in three), (three[0][1], paired(paired(three[0][2], three[1][2]), three[2][2])))
-        for three in itertools.product(*timed)
-        if len({k for _, k, _ in three}) == 1 and max(t for t, _, _ in three) - min(t for t, _, _ in three) <= window
+        (max(t for t, _, _ in some), (some[0][1], functools.reduce(paired, [v for _, _, v in some])))
+        for some in itertools.product(*timed)
+        if len({k for _, k, _ in some}) == 1 and max(t for t, _, _ in some) - min(t for t, _, _ in some) <= window
     )
 
 

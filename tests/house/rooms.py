@@ -19,21 +19,24 @@ dataflow.time: dataflow.errors
 dataflow.progress: dataflow.errors dataflow.text dataflow.time
 dataflow.compiled:
 dataflow.comm.values:
-dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.progress dataflow.run
+dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time dataflow.values | dataflow.comm dataflow.progress dataflow.run
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
-dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values | dataflow.events dataflow.members
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
-dataflow.sources: dataflow.columns dataflow.errors dataflow.operators dataflow.values
+dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
+dataflow.sources: dataflow.columns dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
 dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
-dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
-dataflow.launch: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
-dataflow.asking: dataflow.comm dataflow.errors dataflow.launch dataflow.recovery | dataflow.run
+dataflow.members: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
+dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
+dataflow.launch: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
+dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
+dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
 dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
 dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
-dataflow.commands: dataflow.asking dataflow.comm dataflow.errors dataflow.recovery dataflow.state dataflow.state.values
+dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values | dataflow.execute dataflow.spark
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -44,22 +47,25 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.joins: dataflow.build dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
+dataflow.windows: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
 
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
-megaphone.control: dataflow dataflow.errors dataflow.state.values megaphone.errors megaphone.keys
-megaphone.load: dataflow dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
-megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
+megaphone.control: dataflow dataflow.errors dataflow.members dataflow.state.values megaphone.errors megaphone.keys
+megaphone.load: dataflow dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
+megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.members dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
-megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.router
-megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
-megaphone.migration: dataflow dataflow.errors dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load
-megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
-megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
+megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router
+megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
+megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators
+megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
+megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.run dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
+megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
 megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
-megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds
+megaphone: megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds megaphone.frames
 
 planners.errors:
 planners.decoding: planners.errors
@@ -69,9 +75,11 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance
+planners.live: planners.errors planners.intervals planners.loop planners.model planners.mtm
 planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
+planners.scaling: planners.errors
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans planners.scaling
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
@@ -104,7 +112,7 @@ LAWS: list[tuple[tuple[str, ...], tuple[str, ...], bool]] = [
 
 # Packages that only some rooms may import, at any time.
 OUTSIDE: dict[str, tuple[str, ...]] = {
-    "pyspark": ("planners.spark", "nexmark.answers.spark_oracle", "dataflow.launch.spark"),
+    "pyspark": ("planners.spark", "nexmark.answers.spark_oracle", "dataflow.spark"),
     "matplotlib": ("megaphone.harness", "planners.cli.picture"),
     "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
     "msgpack": ("dataflow.comm",),
@@ -125,10 +133,12 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.commands",
         "dataflow.execute",
         "dataflow.launch",
+        "dataflow.members",
         "dataflow.operators",
         "dataflow.recovery",
         "dataflow.run",
         "dataflow.sources",
+        "dataflow.spark",
         "dataflow.testing",
         "megaphone.control",
         "megaphone.harness",

@@ -14,7 +14,8 @@ from dataflow import Stream, sinks
 from dataflow.columns import Columns
 from nexmark.events.config import Config
 from nexmark.queries.operators import MigratableOperators
-from nexmark.queries.queries import NEEDS, QUERIES, QueryOptions
+from nexmark.queries.options import QueryOptions
+from nexmark.queries.queries import NEEDS, QUERIES
 from nexmark.runs.running import RunPlan, readable
 from tests.nexmark.runs import WINDOWS, Plain, options_of
 

@@ -107,6 +107,8 @@ class Arena:
         self.folder = folder
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
+        self.runtime = folder / "runtime"  # for sockets: what a killed run leaves, its next one replaces
+        self.runtime.mkdir(mode=0o700)
         self._mark = uuid.uuid4().hex
         self._shared = _segments()
         self._count = 0
@@ -115,6 +117,7 @@ class Arena:
             MARK: self._mark,
             "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
             "TMPDIR": str(self.temporary),
+            "XDG_RUNTIME_DIR": str(self.runtime),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         self.environment.pop("PYTHONUNBUFFERED", None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from dataflow.__main__ import main
+from dataflow.__main__ import UsageError, _read_secret, main
 from tests.launch.arena import Arena
 
 PROGRAM = """
@@ -191,3 +193,20 @@ def test_a_run_goes_on_where_it_was(program: Arena) -> None:
     for printed in ("0 0\n0 1\n", ""):
         ended = program.cli("run", "program:resumed", "--recovery", "state").end()
         assert (ended.status, ended.out, ended.err) == (0, printed, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize(("owner", "mode", "taken"), [
+    (0, 0o600, True), (0, 0o640, False),  # our own file is for us alone
+    (12345, 0o440, True), (12345, 0o444, False), (12345, 0o460, False),  # a manager's may be given to our group to read
+])  # fmt: skip
+def test_whose_secret_may_be_read_by_whom(tmp_path: Path, owner: int, mode: int, taken: bool) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"of the cluster\n")
+    os.chown(path, owner, 0)
+    path.chmod(mode)
+    if taken:
+        assert _read_secret(path) == b"of the cluster"
+    else:
+        with pytest.raises(UsageError, match="others can read"):
+            _read_secret(path)

@@ -43,10 +43,7 @@ async def changed(worker, folder, database):
 
 @pytest.fixture
 def place(arena: Arena) -> Arena:
-    """With a folder for the sockets, and the program."""
-    runtime = arena.folder / "runtime"
-    runtime.mkdir(mode=0o700)
-    arena.environment["XDG_RUNTIME_DIR"] = str(runtime)
+    """With the program."""
     arena.write("app.py", APP)
     (arena.folder / "lines").mkdir()
     return arena
@@ -107,6 +104,8 @@ def test_a_changed_program_goes_on_from_a_savepoint_beside_the_old_one(place: Ar
     has(place, "new.db", {"A": 20, "C": 10, "B": 20})
     again = command(place, "save", "new", "later")
     assert again.status == 0, again.err
+    (told,) = json.loads(command(place, "status", "new", "--json").out)["workers"]
+    assert dict(told["marked"])["snapshot"] >= 1
     inspected = command(place, "snapshots", "other", "--inspect", "totals", "--snapshot", "later")
     found = dict(re.findall(r"^\s*\d+\s+(\w+)\s+(\d+)", inspected.out, re.MULTILINE))
     assert found == {"a": "2", "b": "1", "A": "20", "B": "20", "C": "10"}, inspected.out
@@ -132,7 +131,7 @@ def test_what_cannot_be_saved_is_told(place: Arena) -> None:
     wrong = place.cli("run", "app:main", "lines", "x.db", "--name", "a/b").end(within=60.0)
     assert (wrong.status, wrong.message.partition(":")[2].partition(":")[0]) == (2, " a run cannot be called 'a/b'")
     stop(plain)
-    assert command(place, "list").out.startswith("no run has a name here")
+    assert command(place, "list").out.startswith("no run is here")
 
 
 def run_without_recovery(place: Arena) -> Program:

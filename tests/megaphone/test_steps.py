@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -323,7 +324,25 @@ def test_a_bin_above_the_budget_goes_alone_and_in_pieces(monkeypatch: pytest.Mon
     assert stops > 10, "over several steps of F"
 
 
-@pytest.mark.parametrize("gap", [0, 1, 3])
+def turns_between(strategy: Strategy, seed: int = 0) -> set[int]:
+    """How many times pass from the end of one step to the end of the next."""
+    told = run(strategy, times=60, seed=seed)
+    finished = [i for i in range(1, 60) if told[i][0].steps_done > told[i - 1][0].steps_done]
+    assert told[-1][0].steps_done == 4
+    return {b - a for a, b in pairwise(finished)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_bin_leaves_at_each_time(seed: int) -> None:
+    assert turns_between(fluid(), seed) == {1}, "the next begins before the one before is done"
+
+
+def test_bins_that_are_not_small_wait_for_each_other() -> None:
+    assert turns_between(replace(fluid(), overlap=1)) == {2}
+    assert turns_between(fluid(budget=1)) == {2}, "no more in flight than the budget allows"
+
+
+@pytest.mark.parametrize("gap", [1, 3])
 def test_a_gap_leaves_so_many_times_between_steps(gap: int) -> None:
     told = run(fluid(gap=gap), times=60)
     finished = [i for i in range(1, 60) if told[i][0].steps_done > told[i - 1][0].steps_done]

@@ -21,7 +21,7 @@ from nexmark.events.rows import rows
 from nexmark.events.vocabulary import dictionary
 from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import RunPlan, main, operators
-from nexmark.runs.sources import with_dates
+from nexmark.runs.sources import with_dates, with_plain
 from tests.nexmark.cases import Row
 
 Events = Mapping[str, Sequence[Row]]
@@ -85,6 +85,9 @@ WINDOWS = {
     "q5": {"window": 3 * SECOND, "slide": SECOND},
     "q7": {"window": 2 * SECOND},
     "q8": {"window": 4 * SECOND},
+    "q11": {"gap": SECOND // 10},
+    "q12": {"window": SECOND},
+    **{query: {"day": 2 * SECOND} for query in ("q15", "q16", "q17", "q18", "q19")},
 }
 
 
@@ -125,8 +128,9 @@ def random_plan(query: str, seed: int, workers: int, events: int) -> tuple[RunPl
 
 def answer(plan: RunPlan, windows: Mapping[str, int]) -> Counter[Any]:
     """What the sequential oracle says to a plan of generated events."""
-    made = Generator(plan.config).events(range(plan.events))
-    return Counter(oracle.QUERIES[plan.query]({kind: rows(table) for kind, table in made.items()}, **windows))
+    made = Generator(plan.config, with_plain(NEEDS[plan.query])).events(range(plan.events))
+    told = {**plan.oracle_options(), **windows}
+    return Counter(oracle.QUERIES[plan.query]({kind: rows(table) for kind, table in made.items()}, **told))
 
 
 def run_case(seed: int) -> None:

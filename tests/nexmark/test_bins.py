@@ -10,8 +10,8 @@ import pytest
 
 import megaphone
 from dataflow.testing import simulate
-from nexmark.answers import oracle
 from nexmark.events.config import Config
+from nexmark.queries.queries import PAPERS
 from nexmark.runs.running import RunPlan, main
 from tests.nexmark.runs import WINDOWS, answer, options_of, plain, rows_of
 
@@ -30,7 +30,7 @@ def expected(query: str) -> Any:
     return answer(plan_of(query), WINDOWS.get(query, {}))
 
 
-@pytest.mark.parametrize("query", oracle.QUERIES)
+@pytest.mark.parametrize("query", PAPERS)
 def test_native(query: str) -> None:
     plan = replace(plan_of(query), variant="native")
     assert expected(query)
@@ -38,7 +38,7 @@ def test_native(query: str) -> None:
 
 
 @pytest.mark.parametrize("bins", BINS)
-@pytest.mark.parametrize("query", oracle.QUERIES)
+@pytest.mark.parametrize("query", PAPERS)
 def test_migratable_with_random_migrations(query: str, bins: int) -> None:
     """Each puts all bins somewhere: half of them move."""
     plan = replace(plan_of(query), bins=bins)

@@ -16,7 +16,7 @@ from nexmark.commands.latency import title_of
 from nexmark.commands.main import main as command
 from nexmark.events.config import Config
 from nexmark.events.rows import rows
-from nexmark.queries.queries import QUERIES
+from nexmark.queries.queries import PAPERS
 from nexmark.runs.measuring import EpochFeed, LoadPlan, half_moved, main
 from nexmark.runs.running import RunPlan
 from tests.nexmark.runs import rows_of
@@ -30,7 +30,7 @@ def expected(load: LoadPlan) -> Counter[Any]:
     return Counter(oracle.QUERIES[load.plan.query]({kind: rows(table) for kind, table in events.items()}))
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", PAPERS)
 def test_rows_are_right_under_load_while_bins_move(query: str) -> None:
     load = LoadPlan(
         RunPlan(query, Config(seed=3, in_flight=20), bins=8, keep=True),
@@ -82,7 +82,7 @@ def test_epochs_that_are_late_are_sent_as_one() -> None:
     assert job.sent == [("person", [1, 2])]
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", PAPERS)
 def test_rows_are_right_where_nobody_can_be_in_time(query: str) -> None:
     """Epochs of 50 µs: several are due whenever the last ones are complete, and are sent together by both workers."""
     plan = RunPlan(query, Config(seed=4, in_flight=20), bins=8, keep=True)

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from nexmark.runs.lines import lines_of, operator_table, query_table
+from nexmark.runs.lines import community_table, lines_of, operator_table, query_table
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "nexmark.md"
 
 
 def test_the_document_has_the_table() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    for table in (query_table(), operator_table()):
+    for table in (query_table(), community_table(), operator_table()):
         assert table in text, f"docs/nexmark.md is to say what python -m nexmark.runs.lines prints:\n{table}"
 
 

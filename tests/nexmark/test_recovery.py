@@ -21,7 +21,8 @@ from nexmark.events.config import Config
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
 from nexmark.queries.operators import MigratableOperators, NativeOperators
-from nexmark.queries.queries import QUERIES, QueryOptions
+from nexmark.queries.options import QueryOptions
+from nexmark.queries.queries import QUERIES
 from nexmark.runs import partitions
 from nexmark.runs.partitions import EventShares, event_streams
 from nexmark.runs.running import readable

@@ -139,7 +139,7 @@ def test_native_operators_cannot_be_configured(tmp_path: Path, capsys: pytest.Ca
     assert "native operators cannot" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [["q9", "--events", "1"], ["q1"], ["q1", "--events", "1", "--input", "x"], []])
+@pytest.mark.parametrize("options", [["q23", "--events", "1"], ["q1"], ["q1", "--events", "1", "--input", "x"], []])
 def test_misuse_of_the_command_line_exits_with_2(options: list[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(["run", *options])

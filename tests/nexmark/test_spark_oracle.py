@@ -17,7 +17,9 @@ from nexmark.events import files
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Generator
 from nexmark.events.rows import rows
+from nexmark.queries.queries import PAPERS
 from nexmark.runs.running import RunPlan, main
+from nexmark.runs.sources import with_plain
 from tests.nexmark.cases import TRACE, Row, adverse_inputs
 from tests.nexmark.runs import options_of, rows_of
 
@@ -29,10 +31,13 @@ CONFIGS = {
     ),
     "few in flight, from a late base": Config(seed=4, rate=300, in_flight=5, group=7, base_time=10**18 + 1),
 }
-WINDOWS: dict[str, dict[str, int]] = {
+WINDOWS: dict[str, dict[str, Any]] = {
     "q5": {"window": 3 * SECOND, "slide": 2 * SECOND},
     "q7": {"window": SECOND + 1},
     "q8": {"window": 5 * SECOND},
+    "q11": {"gap": SECOND // 50},
+    "q12": {"window": SECOND, "size": 100, "times": [n * SECOND for n in range(25)]},
+    **{query: {"day": 2 * SECOND} for query in ("q15", "q16", "q17", "q18", "q19")},
 }
 
 
@@ -56,7 +61,7 @@ def session(spark: Any) -> Iterator[Any]:
         spark.conf.set(name, value)
 
 
-def check(session: Any, events: dict[str, list[Row]], query: str, **windows: int) -> int:
+def check(session: Any, events: dict[str, list[Row]], query: str, **windows: Any) -> int:
     """The number of rows, if the two agree on them."""
     expected = Counter(oracle.QUERIES[query](events, **windows))
     assert Counter(spark_oracle.answer(session, query, **windows)) == expected
@@ -65,7 +70,7 @@ def check(session: Any, events: dict[str, list[Row]], query: str, **windows: int
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_the_oracles_agree_on_generated_events(session: Any, tmp_path: Path, config: Config) -> None:
-    generator = Generator(config)
+    generator = Generator(config, with_plain({"bid": ("channel", "url", "extra")}))
     files.write(tmp_path, generator, 2500, slice_of=700)
     spark_oracle.load(session, tmp_path)
     events = {kind: rows(table) for kind, table in generator.events(range(2500)).items()}
@@ -85,7 +90,7 @@ def test_the_oracles_agree_on_adverse_inputs(session: Any, tmp_path: Path, name:
     for kind, path in files.paths(tmp_path).items():
         pq.write_table(pa.Table.from_pylist(events[kind], schema=files.schema(kind, columns[kind])), path)
     spark_oracle.load(session, tmp_path)
-    for query in oracle.QUERIES:
+    for query in (*PAPERS, "q0", "q9", "q11", "q12", "q15", "q17", "q18", "q19"):
         check(session, events, query)
 
 
@@ -93,14 +98,14 @@ def test_the_oracles_agree_on_adverse_inputs(session: Any, tmp_path: Path, name:
 def test_the_engine_agrees_with_spark_while_state_moves(session: Any, tmp_path: Path, seed: int) -> None:
     """Compiled folds on workers that share this process."""
     config = Config(seed=seed, rate=1000, group=10 * (seed - 20), base_time=seed)
-    files.write(tmp_path, Generator(config), 6000)
+    files.write(tmp_path, Generator(config, with_plain({"bid": ("channel", "url", "extra")})), 6000)
     spark_oracle.load(session, tmp_path)
-    for query in oracle.QUERIES:
-        windows = WINDOWS.get(query, {}) if seed == 22 and query != "q5" else {}
+    for query in oracle.QUERIES if seed == 22 else PAPERS:
+        windows = WINDOWS.get(query, {}) if seed == 22 and query not in ("q5", "q12") else {}
         plan = RunPlan(query, config, events=6000, bins=16, batch=400, windows=options_of(query, windows), keep=True)
         plan = replace(plan, updates=random_updates(plan, 4, 15, seed))
         results = dataflow.execute(main, plan, workers=4, in_process=True)
-        expected = Counter(spark_oracle.answer(session, query, **windows))
+        expected = Counter(spark_oracle.answer(session, query, **plan.oracle_options()))
         assert expected
         assert not Difference.between(expected, rows_of(results)), query
 
@@ -110,5 +115,5 @@ def test_what_is_missing_is_named(session: Any, tmp_path: Path) -> None:
         FileNotFoundError, match=r"person\.parquet does not exist; python -m nexmark generate writes it"
     ):
         spark_oracle.load(session, tmp_path)
-    with pytest.raises(LookupError, match="no query 'q9'; there are q1, q2"):
-        spark_oracle.answer(session, "q9")
+    with pytest.raises(LookupError, match="no query 'q23'; there are q0, q1, q2"):
+        spark_oracle.answer(session, "q23")

@@ -36,8 +36,10 @@ def cut_lists(loads: Sequence[float], nodes: int, limit: float) -> list[Cut]:
 def cost(before: Cut, after: Cut, sizes: Sequence[float]) -> float:
     """The size that moves when intervals are given to nodes as well as can be."""
     stays = np.array(
-        [[sum(sizes[max(a, c) : min(b, d)]) if max(a, c) < min(b, d) else 0 for c, d in pairwise(after)]
-         for a, b in pairwise(before)]
+        [
+            [sum(sizes[max(a, c) : min(b, d)]) if max(a, c) < min(b, d) else 0 for c, d in pairwise(after)]
+            for a, b in pairwise(before)
+        ]
     )
     rows, columns = linear_sum_assignment(stays, maximize=True)
     return float(sum(sizes) - stays[rows, columns].sum())

@@ -210,6 +210,18 @@ def test_logs_that_cannot_be(text: str, complaint: str, tmp_path: Path, capsys: 
     assert complaint in capsys.readouterr().err
 
 
+def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["order", str(tmp_path / "none.json"), "--dry-run"]) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_what_never_ends_on_a_slow_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["order", str(log(tmp_path / "join.json", "addd")), "--dry-run", "--capacity", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("  ghm            never ends")]
+    assert all(len(line) < 200 for line in lines)
+
+
 def test_a_log_is_for_looking_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["order", str(log(tmp_path / "join.json", "a"))]) == 2
     assert "--dry-run" in capsys.readouterr().err

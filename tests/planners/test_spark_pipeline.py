@@ -101,9 +101,7 @@ def test_projected_costs_and_going_on_after_a_failure(
     half_written = tmp_path / "checkpoints" / EXAMPLE.fingerprint / "sweep-000003"
     half_written.mkdir()
     (half_written / "part-0.parquet").write_bytes(b"half of it")
-    solution = iteration.solve(
-        spark, EXAMPLE, folder, tolerance=1e-12, report=lambda sweep, error: seen.append(sweep)
-    )
+    solution = iteration.solve(spark, EXAMPLE, folder, tolerance=1e-12, report=lambda sweep, error: seen.append(sweep))
     assert solution.resumed == 2 and seen == [1, 2, *range(2, solution.iterations + 1)]
     output.write(solution, EXAMPLE, folder)
     assert collected and all(columns == ["nodes", "low", "high"] for columns in collected)  # never the costs

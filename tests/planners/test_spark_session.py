@@ -52,7 +52,11 @@ def test_a_master_that_answers_and_one_that_does_not() -> None:
         port = listening.getsockname()[1]
         session.check_master(f"spark://127.0.0.1:{port}")
         session.check_master(f"k8s://https://127.0.0.1:{port}")
-    for master in (f"spark://127.0.0.1:{port}", f"k8s://127.0.0.1:{port}", f"spark://127.0.0.1:{port},127.0.0.1:{port}"):
+    for master in (
+        f"spark://127.0.0.1:{port}",
+        f"k8s://127.0.0.1:{port}",
+        f"spark://127.0.0.1:{port},127.0.0.1:{port}",
+    ):
         with pytest.raises(session.SparkUnavailable, match=f"no Spark master answers.*127.0.0.1:{port}"):
             session.check_master(master)
 

@@ -82,9 +82,7 @@ def test_the_known_values(planner: object, tau: str, costs: list[int | None]) ->
     assert found == costs
 
 
-@pytest.mark.parametrize(
-    ("nodes", "tau"), [(2, 0.098039), (3, 0.117647), (4, 0.254902), (5, 0.176471), (6, 0.294118)]
-)
+@pytest.mark.parametrize(("nodes", "tau"), [(2, 0.098039), (3, 0.117647), (4, 0.254902), (5, 0.176471), (6, 0.294118)])
 def test_an_infeasible_request_names_a_tau_that_is_feasible(nodes: int, tau: float) -> None:
     request = {"nodes": nodes, "sizes": SIZES, "loads": LOADS}
     with pytest.raises(Infeasible, match=r"Ask for tau = 0\.\d+ or more") as why:

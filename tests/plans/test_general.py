@@ -7,11 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+import trio
 
 import dataflow
 import megaphone
+from dataflow.lowlevel import OperatorBuilder
 from dataflow.testing import simulate
-from megaphone.plans import Opaque
+from megaphone.plans import Built, Opaque
 from megaphone.plans.bins import Asked
 from megaphone.plans.general import GENERAL, OpaqueBin, OpaqueBins
 from megaphone.plans.trees import BadPlan
@@ -47,7 +49,7 @@ async def main(
     waiting = {at: said for (index, at), said in sorted(updates.items()) if index == worker.index}
     for time, epoch in enumerate(records[worker.index]):
         for at in [at for at in waiting if at <= time + 2]:
-            send(control, waiting.pop(at), at)
+            send(control, waiting.pop(at), at, worker.peers == 1)
         for name, batch in epoch.items():
             if batch:
                 inputs[name].send(batch)
@@ -108,6 +110,26 @@ def test_bins_are_forgotten_when_nothing_is_in_reach() -> None:
     assert bin.is_empty and bin.wakes is None and not bin.state
 
 
+def test_a_plan_that_returns_nothing_is_named() -> None:
+    bin = OpaqueBin(Opaque(("a",), {"one": lambda time, arrivals, state: None}, 5), "one")  # type: ignore[dict-item, return-value]
+    with pytest.raises(TypeError, match="the plan 'one' returns its results, in a list or with yield, not None"):
+        bin.run(0, {"a": [(0, 0)]})
+
+
+def test_what_was_built_for_a_plan_goes_with_it() -> None:
+    """It is found by the address of its state, which the state of the plan after the next may have."""
+
+    async def change() -> None:
+        bin = OpaqueBin(Opaque(("a",), {name: Built(lambda streams: streams["a"]) for name in ("x", "y")}, 5), "x")
+        for time, plan in enumerate("yxyx"):
+            bin.run(2 * time, {"a": [(0, time)]})
+            bin.note(Asked(2 * time + 1, plan, "gms"))
+            bin.run(2 * time + 1, {"a": [(0, time)]})
+            assert bin.plan.plan == plan and [*bin._inside] == [id(bin.state)]
+
+    trio.run(change)
+
+
 def test_ghm_ends_when_it_has_caught_up() -> None:
     opaque = Opaque(("a", "b"), PLANS, W + V)
     bin = OpaqueBin(opaque, "join first")
@@ -130,9 +152,13 @@ def test_ghm_ends_when_it_has_caught_up() -> None:
     ("make", "complaint"),
     [
         (lambda: Opaque((), PLANS, 5), "there is no stream"),
-        (lambda: Opaque(("a",), PLANS, 0), "a reach is a positive number"),
+        (lambda: Opaque(("a",), PLANS, 0), "a reach is a positive integer"),
         (lambda: Opaque(("a",), {}, 5), "there is no plan"),
         (lambda: Opaque(("a",), {"one": 3}, 5), "functions by name"),  # type: ignore[dict-item]
+        (lambda: Opaque(("a",), [by_key], 5), "functions by name"),  # type: ignore[arg-type]
+        (lambda: Opaque(("a",), {"one": lambda time: []}, 5), "'one' cannot be called with a time, what arrived and a"),  # type: ignore[dict-item, misc]
+        (lambda: Opaque(("a",), {"one": Built(lambda: 7)}, 5), "'one' cannot be called with streams by name"),  # type: ignore[arg-type, misc]
+        (lambda: Opaque(("a",), {"one": Built(5)}, 5), "built by 5, which cannot be called"),  # type: ignore[arg-type]
         (lambda: Opaque(("a",), PLANS, 5, on="key"), "on= is a function"),  # type: ignore[arg-type]
     ],
 )
@@ -170,3 +196,70 @@ def test_a_controller_paces_opaque_plans_too() -> None:
         return controller.plans
 
     assert simulate(main, workers=2) == [["by key"] * 4] * 2
+
+
+# ------------------------------------------------------------------------------------------------- built of operators
+
+
+def building(box: Any) -> Any:
+    """The same plan as operators on streams: records of a time are gathered, and an operator with state joins them."""
+
+    def build(streams: Any) -> Any:
+        tagged = [stream.map(lambda record, name=name: (name, record)) for name, stream in streams.items()]
+
+        def construct(context: Any) -> Any:
+            waiting: dict[int, Any] = {}
+            state: dict[Any, Any] = {}
+
+            def step() -> None:
+                for message, batch in context.inputs[0]:
+                    held = waiting.setdefault(message.time, (message.retain(), {"a": [], "b": []}))
+                    for name, record in batch:
+                        held[1][name].append(record)
+                for time in sorted(waiting):
+                    if not context.inputs[0].could_see(time):
+                        capability, arrivals = waiting.pop(time)
+                        context.outputs[0].give(capability, [*box(time, arrivals, state)])
+                        capability.drop()
+
+            return step
+
+        builder = OperatorBuilder(tagged[0].scope, "box")
+        builder.add_input(tagged[0].concat(*tagged[1:]))
+        builder.add_output()
+        return builder.build(construct, frontier=True)[0]
+
+    return Built(build)
+
+
+@pytest.mark.parametrize("method", GENERAL)
+def test_plans_that_are_built_of_operators(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLANS, "by key", building(by_key))
+    if method != "gpt":
+        monkeypatch.setitem(PLANS, "join first", building(join_first))
+    for seed in range(700, 715):
+        assert run(seed, (method,), W + V), seed
+    assert not all(run(seed, ("gms",), 1) for seed in range(700, 715)), "with too small a reach it is wrong"
+
+
+def misplaced(streams: Any) -> Any:
+    return streams["a"].delay(lambda time, record: time + 1)
+
+
+BAD_BUILDS = [
+    (lambda streams: 7, "plan 'bad' returns a stream that it made of those it was given, not 7"),
+    (misplaced, r"plan 'bad' gave .* at 1, and not at 3, when its records arrived"),
+    (lambda streams: streams["c"], "c"),
+]
+
+
+@pytest.mark.parametrize(("build", "complaint"), BAD_BUILDS)
+def test_what_cannot_be_a_plan(build: Any, complaint: str) -> None:
+    async def call() -> None:
+        bin = OpaqueBin(Opaque(("a", "b"), {"bad": Built(build)}, 5), "bad")
+        for time in (0, 3):
+            bin.history[time] = {"a": [(1, 2)]}
+            bin._call("bad", time, bin.state)
+
+    with pytest.raises((dataflow.DataflowError, KeyError), match=complaint):
+        trio.run(call)

@@ -183,11 +183,12 @@ def test_plans_that_cannot_be(text: Any, complaint: str) -> None:
         (lambda: Query(("a",), 5), "two streams at least"),
         (lambda: Query(("a", "a"), 5), "one name"),
         (lambda: Query(("a", "b c"), 5), "cannot name a stream"),
-        (lambda: Query(("a", "b"), 0), "positive number of times"),
-        (lambda: Query(("a", "b"), 1.5), "positive number of times"),  # type: ignore[arg-type]
+        (lambda: Query(("a", "b"), 0), "positive integer"),
+        (lambda: Query(("a", "b"), 1.5), "positive integer"),  # type: ignore[arg-type]
         (lambda: Query(("a", "b"), 5, on=-1), "a function from a record"),
         (lambda: Query(("a", "b"), 5, where={("a", "b"): lambda x: True}), "cannot be called with a record of each"),  # type: ignore[dict-item, misc]
         (lambda: Query(("a", "b"), 5, where={("a", "c"): lambda x, y: True}), "name two of the streams"),
+        (lambda: Query(("a", "b"), 5, where=[("a", "b")]), "predicates by two streams"),  # type: ignore[arg-type]
         (lambda: Query(("a", "b"), 5, where={("a", "b"): 3}), "cannot be called"),  # type: ignore[dict-item]
     ],
 )

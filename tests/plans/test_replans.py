@@ -283,6 +283,34 @@ def test_what_is_refused_leaves_the_plan_as_it_is(bad: Any, complaint: str) -> N
     assert results[0][1] == [FIRST] * BINS and {view.plan for view in results[0][2].values()} == {FIRST}
 
 
+def test_with_several_workers_what_was_heard_decides_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Worker 1 goes back to the first plan, whether or not it has heard that worker 0 left it; and a replan to the plan
+    that is there is told as one when that is known: when its time is final."""
+
+    async def main(worker: dataflow.Worker) -> list[str]:
+        with worker.dataflow() as scope:
+            control, configuration = scope.input()
+            inputs = {name: scope.input() for name in "abc"}
+            query = Query(tuple("abc"), 3, on=0)
+            streams = {name: stream for name, (_, stream) in inputs.items()}
+            joined = megaphone.window_join(configuration, streams, query, plan=FIRST, bins=4)
+            probe = joined.probe()
+        if worker.index == 0:
+            control.send([Replan(SECOND)], at=3)
+            control.send([Replan(SECOND)], at=4)
+        else:
+            control.send([Replan(FIRST)], at=6)
+        for handle in (control, *(handle for handle, _ in inputs.values())):
+            handle.close()
+        await probe.wait_done()
+        return joined.handle.plans.plans
+
+    for seed in range(20):
+        assert simulate(main, workers=2, seed=seed) == [[FIRST] * 4] * 2
+        told = capsys.readouterr().err.splitlines()
+        assert len(told) == 1 and "at 4 changes nothing: its bins have that plan" in told[0]
+
+
 def test_replans_that_a_controller_refuses() -> None:
     def steer(time: int, controller: Any, control: Any, joined: Any) -> None:
         for bad, complaint in [(Replan(None), "needs a plan"), ("a b", "leaves out c"), (FIRST, "already")]:
@@ -321,6 +349,7 @@ def opened(query: Any, streams: str, **options: Any) -> None:
 
 
 NAMED = Query(("a", "b"), 5, on="key")
+UNNAMED = Query(("a", "b"), 5, on="key", where={("a", "b"): lambda a, b: a.price < b.price})
 
 
 @pytest.mark.parametrize(
@@ -329,6 +358,7 @@ NAMED = Query(("a", "b"), 5, on="key")
         (QUERY, "ab", {"plan": FIRST}, "needs a stream for each of a, b, c, by name, and got a, b"),
         (QUERY, "abc", {"plan": "a b"}, "leaves out c"),
         (QUERY, "abc", {"plan": FIRST, "bins": 3}, "power of two"),
+        (QUERY, "abc", {"plan": FIRST, "bins": -4}, "power of two up to 2.20, not -4"),
         (QUERY, "abc", {"plan": FIRST, "budget": 0}, "a budget is a positive number"),
         (Query(("a", "b"), 5), "ab", {"plan": "a b", "bins": 4}, "without a key .on=. there is one bin, not 4"),
         (NAMED, "ab", {"plan": "a b", "columns": False}, "names a column, and this joins rows"),
@@ -336,6 +366,7 @@ NAMED = Query(("a", "b"), 5, on="key")
         (NAMED, "ab", {"plan": "a b", "bins": 6}, "power of two"),
         (NAMED, "ab", {"plan": "a b", "budget": 0}, "a budget is a positive number"),
         (QUERY, "abc", {"plan": FIRST, "columns": True}, "in columns on= names a column"),
+        (UNNAMED, "ab", {"plan": "a b"}, "the predicate of a and b: <lambda> must be written with def"),
         ("a b", "ab", {"plan": "a b"}, "needs a megaphone.plans.Query"),
         (QUERY, "abc", {"plan": FIRST, "time": Product(int, int)}, "times must be integers"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 import dataflow
 from dataflow.errors import DataflowDropped
+from dataflow.run.dataflow import Dataflow
 from dataflow.testing import simulate
 from tests.oracles import tables
 from tests.programs import dropping
@@ -53,3 +54,24 @@ def test_what_is_complete_can_be_dropped() -> None:
     for seed in range(20):
         results = simulate(main, workers=3, seed=seed)
         assert sorted(n for result in results for n in result) == [0, 1, 2]
+
+
+def test_what_is_dropped_in_the_middle_of_something_takes_no_further_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its progress could leave after the goodbye of its worker, which others take for a broken protocol."""
+    stepped: list[str] = []
+    step = Dataflow.step
+    monkeypatch.setattr(Dataflow, "step", lambda flow: (stepped.append(flow.name), step(flow)))
+
+    async def main(worker: dataflow.Worker) -> None:
+        with worker.dataflow("dropped") as scope:
+            numbers, stream = scope.input()
+            stream.map(abs).probe()
+        await worker.step()
+        numbers.send([1, 2, 3])  # there is something to do now
+        worker.drop_dataflow(scope)
+        stepped.clear()
+        for _ in range(3):
+            await worker.step()
+
+    dataflow.execute(main, workers=1)
+    assert "dropped" not in stepped

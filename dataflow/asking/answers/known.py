@@ -5,11 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dataflow.asking.answers import save, who
+from dataflow.asking.answers import explain, get, migrate, ready, save, scale, status, stop, trace, who
 from dataflow.asking.run import Answering, NamedRun
 
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
-AT_RUN: Mapping[str, Answering[NamedRun]] = {"who": who.at_run, "save": save.at_run}
-AT_WORKER: Mapping[str, Answering[Pump]] = {"save": save.at_worker}
+AT_RUN: Mapping[str, Answering[NamedRun]] = {
+    "who": who.at_run,
+    "status": status.at_run,
+    "explain": explain.at_run,
+    "trace": trace.at_run,
+    "get": get.at_run,
+    "migrate": migrate.at_run,
+    "save": save.at_run,
+    "stop": stop.at_run,
+    "scale": scale.scale_at_run,
+    "drain": scale.drain_at_run,
+    "members": scale.members_at_run,
+}
+AT_WORKER: Mapping[str, Answering[Pump]] = {
+    "status": status.at_worker,
+    "explain": explain.at_worker,
+    "trace": trace.at_worker,
+    "get": get.at_worker,
+    "migrate": migrate.at_worker,
+    "save": save.at_worker,
+    "ready": ready.at_worker,
+    "scale": scale.scale_at_worker,
+    "drain": scale.drain_at_worker,
+    "members": scale.members_at_worker,
+}

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dataflow.state.arrays import Bins, Ctl, Flags, Ints, Meta, Words
+from dataflow.state.arrays import Bins, Ctl, Flags, Ints, Meta, Touch, Words
 from dataflow.state.memory import allocation, prefault
 from dataflow.state.memory.reuse import FreePlace, FreePlaces
 
@@ -133,6 +133,17 @@ class Part:
             return False
         del segments.missing[bin], segments.offsets[bin]
         return True
+
+    def freeze(self, bins: Bins, touch: Touch) -> None:
+        """These bins are to be copied (`copy_frozen`) as they are now: whatever would change one of them otherwise than
+        through the store's table calls `touch` before."""
+
+    def thaw(self) -> None:
+        """All have been copied, or nobody wants them any more."""
+
+    def copy_frozen(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
+        """The pieces of a frozen bin, as `copy` would have given them when it was frozen: good until the next call."""
+        return self.copy(bin, limit)
 
     def departed(self, bin: int) -> None:
         """Called when a bin has left: whoever knows more of it than its rows forgets that."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.columns.pact import require_columns
-from dataflow.state.arrays import Bins, Flags, Ints, Meta
+from dataflow.state.arrays import Bins, Flags, Ints, Meta, Touch
 from dataflow.state.memory.segments import Head, Part
 from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
-from dataflow.state.tables.one_key import KeyPart
+from dataflow.state.tables.one_key import KeyPart, row_of
 from dataflow.state.tables.table import DenseTable, Table
 from dataflow.state.values import Record, State
 from dataflow.time.order import Time
@@ -44,6 +44,7 @@ class ColumnStore(KeyedStore):
     """State by key in typed columns."""
 
     table: Table
+    changes_by_row = False  # whether rows of the table are only changed and made, by records whose keys are marked
 
     def be_apart(self) -> None:
         self.table.single = True
@@ -82,6 +83,19 @@ class ColumnStore(KeyedStore):
     def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
         for number, part in enumerate(self.parts):
             yield from _pieces(bin, number, part, part.copy(bin, limit))
+
+    def freeze(self, bins: Bins, touch: Touch) -> bool:
+        for part in self.parts:
+            part.freeze(bins, touch)
+        return True
+
+    def thaw(self) -> None:
+        for part in self.parts:
+            part.thaw()
+
+    def copy_frozen(self, bin: int, limit: int) -> Iterator[Piece]:
+        for number, part in enumerate(self.parts):
+            yield from _pieces(bin, number, part, part.copy_frozen(bin, limit))
 
     def put(self, piece: Piece) -> None:
         if piece.part >= len(self.parts) or piece.bin >= self.bins:
@@ -131,6 +145,12 @@ class ColumnStore(KeyedStore):
     def view_apart(self) -> dict[Key, State]:
         return {}  # keys that live apart have a store of their own: see megaphone.keys.pinning, `view_all`
 
+    def look(self, bin: int, key: Key) -> tuple[bool, State]:
+        """O(1)."""
+        word = np.array([int(key) % (1 << 64)], np.uint64)
+        row = row_of(self.table, word)
+        return (False, None) if row is None else (True, self.entry(word, row))
+
     def view_all(self) -> dict[Key, State]:
         return self._entries(*self.table.scan())
 
@@ -147,6 +167,8 @@ class ColumnStore(KeyedStore):
 
     def track_changes(self) -> None:
         self.table.track_changes(self.occupied())
+        if self.changes_by_row:
+            self.table.keep_images()
 
     def take_changed(self) -> NDArray[np.intp]:
         return self.table.take_changed()
@@ -154,7 +176,7 @@ class ColumnStore(KeyedStore):
     # Single keys
 
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
-        self.table.mark(np.array([key], np.uint64))
+        self.table.mark_bin(int(self.table.bins_of(np.array([key], np.uint64))[0]))
         return self._key_pieces(key, self.key_parts(np.array([key], np.uint64), keep=False), apart, limit)
 
     def copy_apart(self, limit: int) -> Iterator[Piece]:
@@ -184,7 +206,8 @@ class ColumnStore(KeyedStore):
         rows, *_ = piece.head
         if len(piece.key) != 1:
             raise ValueError(f"a key of columns is one word, and a piece of state has one of {len(piece.key)}")
-        self.table.mark(piece.key)  # its bin may be another than where it was: dense keys live apart in a hash table
+        # its bin may be another than where it was: dense keys live apart in a hash table
+        self.table.mark_bin(int(self.table.bins_of(piece.key)[0]))
         part.adopt(piece.description)
         self.put_key(piece.key, piece.part, rows, piece.words)
 

@@ -79,6 +79,8 @@ class FoldStore(WithPending):
         self.counts_once = counts_once
         # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
         self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
+        self.changes_by_row = all(fold.forget is None for fold in folds)
+        self.undoes_changes = self.changes_by_row and self.pending is None and not self.table.segments.deep
         self.takes_together = self.pending is None and len(sides) == 1
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:

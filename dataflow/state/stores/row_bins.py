@@ -59,7 +59,11 @@ class RowBins:
 
     def due(self, time: Time) -> dict[Place, list[Record]]:
         """Takes out what is pending at a time, by place: bins, then keys that live apart."""
-        return {place: self._forget(place, time) for place in sorted(self._by_time.get(time, ()), key=_rank)}
+        return {place: self._forget(place, time) for place in self.due_places(time)}
+
+    def due_places(self, time: Time) -> list[Place]:
+        """Where something is pending at a time: bins, then keys that live apart."""
+        return sorted(self._by_time.get(time, ()), key=_rank)
 
     def _forget(self, place: Place, time: Time) -> list[Record]:
         times = self._pending[place]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dataflow.channels.blame import name_record
 from dataflow.channels.pact import Batch
-from dataflow.state.arrays import Bins, Flags
+from dataflow.state.arrays import Bins, Flags, Touch
 from dataflow.state.pieces import Piece
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores.portions import Address, Place
@@ -71,6 +71,7 @@ class RowStore(Store[Rows]):
         self._apply = apply
         self._postponer = Postponer(self.held)
         self._changed: set[int] | None = None  # bins, once somebody asks
+        self._touch: Touch | None = None  # while some bins are frozen for a snapshot
 
     # Records, in the order of time
 
@@ -85,6 +86,9 @@ class RowStore(Store[Rows]):
     def run(self, time: Time, batches: Sequence[Sequence[Rows]]) -> Sequence[Batch]:
         groups = self._grouped(batches)
         self._count(groups)
+        if self._touch is not None:
+            places = dict.fromkeys([*groups, *self.held.due_places(time)])
+            self._touch(place for place in places if isinstance(place, int))
         for place, records in self.held.due(time).items():
             if place not in groups:
                 groups[place] = [[] for _ in self._keys]
@@ -141,6 +145,13 @@ class RowStore(Store[Rows]):
     def copy_bin(self, bin: int, limit: int) -> Iterator[Piece]:
         return self.held.copy(Address(bin), limit)
 
+    def freeze(self, bins: Bins, touch: Touch) -> bool:
+        self._touch = touch
+        return True
+
+    def thaw(self) -> None:
+        self._touch = None
+
     def take_key(self, key: Key, was_apart: bool, apart: bool, limit: int) -> Iterator[Piece]:
         to = Address(self._bin_of(key), (key,), apart)
         if was_apart:
@@ -165,6 +176,16 @@ class RowStore(Store[Rows]):
 
     def view_apart(self) -> dict[Key, State]:
         return self.held.apart
+
+    def look(self, bin: int, key: Key) -> tuple[bool, State]:
+        """O(1) where a bin's state is a dictionary; else the state is the whole bin's."""
+        state, _ = self.held.look((key,))
+        if state is not None:
+            return True, state.get(key) if isinstance(state, dict) else state
+        state, _ = self.held.look(bin)
+        if isinstance(state, dict):
+            return key in state, state.get(key)
+        return state is not None, state
 
     def occupied(self) -> NDArray[np.intp]:
         return np.array(sorted(self.held.numbers), np.intp)
@@ -195,3 +216,5 @@ class RowStore(Store[Rows]):
     def _mark(self, bin: int) -> None:
         if self._changed is not None:
             self._changed.add(bin)
+        if self._touch is not None:
+            self._touch([bin])

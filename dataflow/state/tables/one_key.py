@@ -28,7 +28,7 @@ KeyPart: TypeAlias = tuple[int, int, Words]
 def take_row(table: Table, key: Words, keep: bool = False) -> Words | None:
     """The state of a key (an array of one), which the table then has no longer unless it is to be kept; None if it has
     none."""
-    row = _row_of(table, key)
+    row = row_of(table, key)
     if row is None:
         return None
     skip = 0 if table.dense else 1
@@ -43,7 +43,8 @@ def take_row(table: Table, key: Words, keep: bool = False) -> Words | None:
     return words
 
 
-def _row_of(table: Table, key: Words) -> int | None:
+def row_of(table: Table, key: Words) -> int | None:
+    """The row of a key (an array of one); None if it has none here."""
     if table.dense:
         bin = int(table.bins_of(key)[0])
         if not table.meta[bin, allocation.ROOM]:
@@ -97,7 +98,7 @@ def put_pending(pending: Pending, bin: int, words: Words) -> None:
 
 def take_chain(table: Table, field: str, pool: Part, key: Words, keep: bool = False) -> tuple[int, Words]:
     """The rows of a key on one side of a join, as words without their links; the key has none of them then."""
-    row = _row_of(table, key)
+    row = row_of(table, key)
     segments = pool.segments
     if row is None:
         return 0, np.empty(0, np.uint64)

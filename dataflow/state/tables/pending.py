@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dataflow.errors import TimeError
-from dataflow.state.arrays import Flags, Ints, Values, Words
+from dataflow.state.arrays import Bins, Flags, Ints, Touch, Values, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part, Segments
 from dataflow.state.tables import heaps
@@ -29,6 +29,7 @@ class Pending(Part):
         self.stride = 2 + len(kinds)
         self.segments = Segments(bins, self.stride, packed=True)
         self.tree: Ints = np.full(2 * bins, heaps.NEVER, np.int64)
+        self._touch: Touch | None = None  # while some bins are frozen for a snapshot
 
     @property
     def least(self) -> int | None:
@@ -50,6 +51,8 @@ class Pending(Part):
         if last > LAST:
             raise TimeError(f"a record is put off until {last}, and the last time of state in columns is {LAST}")
         segments = self.segments
+        if self._touch is not None:
+            self._touch(np.unique(bins).tolist())
         segments.reserve(bins)
         heaps.push_all(segments.words, segments.meta, self.stride, self.tree, rows, bins)
 
@@ -86,6 +89,8 @@ class Pending(Part):
 
     def _take_chunk(self, time: int) -> Words:
         segments = self.segments
+        if self._touch is not None:
+            self._touch(np.flatnonzero(self.tree[len(self.tree) // 2 :] <= time).tolist())
         out = np.empty((_CHUNK, self.stride), np.uint64)
         taken = heaps.pop_due(segments.words, segments.meta, self.stride, self.tree, time, out.reshape(-1))
         return out[:taken]
@@ -113,6 +118,14 @@ class Pending(Part):
         bins = np.flatnonzero(self.segments.meta[:, allocation.USED])
         found = [self.segments.contents(bin).reshape(-1, self.stride)[:, 1] for bin in bins.tolist()]
         return np.concatenate(found) if found else np.empty(0, np.uint64)
+
+    def freeze(self, bins: Bins, touch: Touch) -> None:
+        """From now on `touch` is called with bins whose records come or go."""
+        self._touch = touch
+
+    def thaw(self) -> None:
+        """Nobody need be told any more."""
+        self._touch = None
 
     def departed(self, bin: int) -> None:
         """The records of a bin have left."""

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dataflow.columns.batch import Array, Columns
 from dataflow.columns.hashing import mix_all, unmix_all
 from dataflow.columns.schema import Schema, state_dtype
-from dataflow.state.arrays import Bins, Flags, Ints, Meta, Words
+from dataflow.state.arrays import Bins, Flags, Ints, Meta, Touch, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Head, Part, Segments
 from dataflow.state.tables import blocks, dense_kernels, hash_kernels
+from dataflow.state.tables.preimages import PreImages
 
 if TYPE_CHECKING:
     from dataflow.state.tables.leaders import Leaders
@@ -63,6 +64,8 @@ class Table(Part, ABC):
         self._changed: NDArray[np.bool_] | None = None  # by bin, once somebody tracks changes
         self.homes: Words = np.zeros(0, np.uint64)  # of a dense table: a bit for each bin that lies at home
         self._leaders: dict[str, Leaders] = {}  # by field
+        self._touch: Touch | None = None  # while some bins are frozen for a snapshot
+        self._images: PreImages | None = None  # if rows that change are kept meanwhile, rather than bins copied
 
     def departed(self, bin: int) -> None:
         self.rows_changed(np.array([bin]))
@@ -115,6 +118,12 @@ class Table(Part, ABC):
         changes, else nothing."""
         if self._changed is not None:
             self.mark_keys(keys, self._changed)
+        if self._images is not None:
+            self._images.keep_ready()
+            if self._touch is not None:
+                self._images.note(keys)
+        elif self._touch is not None:
+            self._touch(np.unique(self.bins_of(keys)).tolist())
 
     def mark_keys(self, keys: Words, marked: Flags) -> None:
         """Marks the bin of each key."""
@@ -124,6 +133,31 @@ class Table(Part, ABC):
         """Marks one bin as changed."""
         if self._changed is not None:
             self._changed[bin] = True
+        if self._touch is not None:
+            self._touch([bin])
+
+    # A snapshot that is being written
+
+    def keep_images(self) -> None:
+        """Whoever marks keys only changes their rows or makes them: bins need not be copied before."""
+        if not self.segments.deep and self._images is None:
+            self._images = PreImages(self.segments, self.dense, self.shift)
+
+    def freeze(self, bins: Bins, touch: Touch) -> None:
+        """`touch` has a bin copied before it changes in a way that cannot be undone."""
+        self._touch = touch
+        if self._images is not None:
+            self._images.freeze(bins, touch)
+
+    def thaw(self) -> None:
+        """Nothing is frozen any more."""
+        self._touch = None
+        if self._images is not None:
+            self._images.thaw()
+
+    def copy_frozen(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
+        """The pieces of a frozen bin as `copy` would have given them then: good until the next call."""
+        return self.copy(bin, limit) if self._images is None else self._images.pieces(bin, limit)
 
     @property
     def fields(self) -> list[str]:
@@ -285,6 +319,8 @@ class HashTable(Table):
 
     def remove(self, keys: Words) -> None:
         self.mark(keys)
+        if self._touch is not None:
+            self._touch(np.unique(self.bins_of(keys)).tolist())  # other rows close the gaps
         hash_kernels.remove_all(self.words, self.meta, self.ctl, self.stride, self.shift, keys)
 
     def anchors(self) -> Words:

@@ -23,7 +23,6 @@ from megaphone.plans.query import Query
 from megaphone.plans.trees import Streams
 
 ALWAYS = 1 << 62  # after all times
-_TIMES = 16  # as many composites as records find room at first
 _MANY = 1 << 15  # pairs that are made at once where there is no end to them
 
 
@@ -48,19 +47,13 @@ class Joiner:
         if len(streams) == 1:
             return self.sources[self.query.slot(next(iter(streams)))]
         if (streams, side) not in self.rings:
-            self.rings[streams, side] = Ring(self._bins, self.shift, len(streams), self._room)
+            self.rings[streams, side] = Ring(self._bins, self.shift, len(streams))
         return self.rings[streams, side]
-
-    @property
-    def _room(self) -> int:
-        return _TIMES * max(len(source.rows) for source in self.sources)
 
     def start(self) -> None:
         """A time begins: what comes now is new."""
         for ring in self.every_ring():
             ring.start = ring.end
-        for ring in self.rings.values():
-            ring.hint = self._room
 
     def every_ring(self) -> list[Ring]:
         """All that there are."""
@@ -108,7 +101,8 @@ class Joiner:
             np.empty(count, np.uint64), np.empty(count, np.int64), np.empty(count, np.int64),
             np.empty((count, len(one) + len(other)), np.int64),
         )  # fmt: skip
-        kernels.combine(pairs.ones, pairs.others, *new, ring.rows, self._pick(one, other), *out)
+        rows, where = ring.pages.rows, ring.pages.where
+        kernels.combine(pairs.ones, pairs.others, *new, rows, where, ring.is_source, self._pick(one, other), *out)
         return self._fitting(one, other, out)
 
     def _fitting(self, one: Streams, other: Streams, delta: Delta) -> Delta:
@@ -120,8 +114,14 @@ class Joiner:
         fits = np.ones(len(delta), np.bool_)
         for pair in checks:
             first, second = map(self.query.slot, pair)
-            records = self.sources[first].records(), self.sources[second].records()
-            self._filter(pair)(*records, delta.parts, slots.index(first), slots.index(second), fits)
+            one_ring, other_ring = self.sources[first], self.sources[second]
+            one_place = one_ring.pages.places(delta.parts[:, slots.index(first)])
+            other_place = other_ring.pages.places(delta.parts[:, slots.index(second)])
+            try:
+                self._filter(pair)(one_ring.records(), other_ring.records(), one_place, other_place, fits)
+            except Exception as error:
+                error.add_note(f"in the predicate of {' and '.join(pair)}")
+                raise
         return delta if fits.all() else delta.take(fits)
 
     def _checks(self, one: Streams, other: Streams) -> list[tuple[str, str]]:
@@ -164,8 +164,9 @@ class Joiner:
             return delta
         alive = np.full(len(delta), (1 << cuts.shape[1]) - 1, np.uint64)
         for column, slot in enumerate(self.slots(streams)):
-            rows = self.sources[slot].rows
-            kernels.cut(delta.hashes, delta.parts, column, rows, self.shift, courses, cuts, slot, alive)
+            pages = self.sources[slot].pages
+            place = pages.rows, pages.where, self.shift
+            kernels.cut(delta.hashes, delta.parts, column, *place, courses, cuts, slot, alive)
         keep = alive != 0
         return delta if keep.all() else delta.take(keep)
 

@@ -1,10 +1,11 @@
 """Compiled loops over rings: rows of one edge of a plan, in the order in which they came, chained by key.
 
 A row has the hash of its key, the number of the row before it of the same key, the times of its first and last
-component, and the numbers of its components in their streams' rings (a stream's own ring has none: the row is the
-component). Rows are numbered from 0 on, for ever; a row is at its number modulo the room, which is a power of two. A
-slot of the hash table has a hash and the number of the last row that has it; -1 where there is nothing. What is before
-`base` has been forgotten, and what is before `valid[bin]` has left with its bin: chains end there.
+component, the time at which it came, and then the numbers of its components in their streams' rings. (In a stream's own
+ring the row is the component, and has the record's values instead.) Rows are numbered from 0 on, for ever. They lie in
+pages: `pages` has, by the number of a page, where it begins. A slot of the hash table has a hash and the number of the
+last row that has it; -1 where there is nothing. A key whose last row is forgotten loses its slot. What is before `base`
+has been forgotten, and what is before `valid[bin]` has left with its bin: chains end there.
 """
 
 from __future__ import annotations
@@ -16,69 +17,69 @@ from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Flags, Int, Ints, Word, Words
 from dataflow.state.tables.blocks import BLOCK, fetch_row
 
-HASH, BEFORE, FIRST, LAST, PARTS = 0, 1, 2, 3, 4  # columns of a row
+HASH, BEFORE, FIRST, LAST, STAMP, PARTS = 0, 1, 2, 3, 4, 5  # columns of a row
+PAGE = 11  # a page has two to this power rows
+REST = (1 << PAGE) - 1
+LIVE, USED = 0, 1  # what is counted: rows that count, slots in use
 AHEAD = 16  # rows that are fetched before they are used
 NEVER = -(1 << 62)  # before all times; a row that begins then has left with its key
 
 
 @kernel(
-    "int64(uint64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[:,::1], int64, int64, int64, uint64,"
-    " int64[::1])"
+    "void(uint64[::1], int64[::1], int64[::1], int64, int64[:,::1], int64[:,::1], int64[::1], int64[:,::1], int64,"
+    " uint64, int64[::1], int64[::1])"
 )
 def insert(
     hashes: Words,
     first: Ints,
     last: Ints,
+    stamp: Int,
     parts: Ints,
     rows: Ints,
+    pages: Ints,
     slots: Ints,
-    base: Int,
     number: Int,
-    used: Int,
     shift: Word,
     counts: Ints,
-) -> Int:
-    """Adds rows, the first of which has a number; how many slots are used then. There is room for all."""
-    room, most = rows.shape[0] - 1, slots.shape[0] - 1
+    tally: Ints,
+) -> None:
+    """Adds rows, the first of which has a number. There is room for all. `parts`: their components, or values."""
+    turn, most = pages.size - 1, slots.shape[0] - 1
     for i in range(hashes.size):
         if i % BLOCK == 0:
             for j in range(i, min(i + BLOCK, hashes.size)):
                 fetch_row(slots, (np.int64(hashes[j]) & most) * 2)
         hashed = np.int64(hashes[i])
-        at, free, before = hashed & most, np.int64(-1), np.int64(-1)
+        at, before = hashed & most, np.int64(-1)
         while True:
             head = slots[at, 1]
             if head == -1:
-                if free >= 0:
-                    at = free
-                else:
-                    used += 1
+                tally[1] += 1
                 break
             if slots[at, 0] == hashed:
                 before = head
                 break
-            if free < 0 and head < base:  # its rows have been forgotten
-                free = at
             at = (at + 1) & most
         slots[at, 0] = hashed
         slots[at, 1] = number
-        row = number & room
+        row = pages[(number >> PAGE) & turn] + (number & REST)
         rows[row, 0] = hashed
         rows[row, 1] = before
         rows[row, 2] = first[i]
         rows[row, 3] = last[i]
+        rows[row, 4] = stamp
         for k in range(parts.shape[1]):
-            rows[row, 4 + k] = parts[i, k]
+            rows[row, 5 + k] = parts[i, k]
         counts[np.int64(hashes[i] >> shift)] += 1
         number += 1
-    return used
+    tally[0] += hashes.size
 
 
-@kernel("void(uint64[::1], int64, int64, int64[:,::1], int64[:,::1], int64[::1])")
-def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, slots: Ints, heads: Ints) -> None:
+@kernel("void(uint64[::1], int64, int64, int64[:,::1], int64[::1], int64[:,::1], int64[::1])")
+def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, pages: Ints, slots: Ints, heads: Ints) -> None:
     """The last row of each of a block of hashes, or -1. Slots, and then rows, are fetched before they are used: the
     processor would else wait for memory at each."""
-    most, room, stride = slots.shape[0] - 1, rows.shape[0] - 1, rows.shape[1]
+    most, turn, stride = slots.shape[0] - 1, pages.size - 1, rows.shape[1]
     for i in range(start, end):
         fetch_row(slots, (np.int64(hashes[i]) & most) * 2)
     for i in range(start, end):
@@ -90,12 +91,12 @@ def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, slots: Ints, hea
             number = slots[at, 1]
         heads[i - start] = number
         if number >= 0:
-            fetch_row(rows, (number & room) * stride)
+            fetch_row(rows, (pages[(number >> PAGE) & turn] + (number & REST)) * stride)
 
 
 @kernel(
-    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64, int64, int64[::1],"
-    " uint64, int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
+    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64, int64,"
+    " int64[::1], uint64, int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
 )
 def probe(
     hashes: Words,
@@ -103,6 +104,7 @@ def probe(
     last: Ints,
     low: Ints,
     rows: Ints,
+    pages: Ints,
     slots: Ints,
     base: Int,
     limit: Int,
@@ -120,17 +122,17 @@ def probe(
 
     `ordered`: rows of a key are in the order of their times, so that a chain need not be followed to its end.
     """
-    room, most_pairs = rows.shape[0] - 1, ones.size
+    turn, most_pairs = pages.size - 1, ones.size
     total = count[0]
     heads = np.empty(BLOCK, np.int64)
     for i in range(start, hashes.size):
         if (i - start) % BLOCK == 0:
-            find_heads(hashes, i, min(i + BLOCK, hashes.size), rows, slots, heads)
+            find_heads(hashes, i, min(i + BLOCK, hashes.size), rows, pages, slots, heads)
         number = heads[(i - start) % BLOCK]
         bound = max(base, valid[np.int64(hashes[i] >> shift)])
         began, earliest, one_first, one_last = total, low[i], first[i], last[i]
         while number >= bound:
-            row = number & room
+            row = pages[(number >> PAGE) & turn] + (number & REST)
             if number < limit:
                 other_first = rows[row, 2]
                 if other_first >= earliest:
@@ -150,7 +152,7 @@ def probe(
 
 @kernel(
     "void(int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1],"
-    " uint64[::1], int64[::1], int64[::1], int64[:,::1])"
+    " boolean, int64[::1], uint64[::1], int64[::1], int64[::1], int64[:,::1])"
 )
 def combine(
     ones: Ints,
@@ -160,6 +162,8 @@ def combine(
     last: Ints,
     parts: Ints,
     rows: Ints,
+    pages: Ints,
+    is_source: bool,
     pick: Ints,
     out_hashes: Words,
     out_first: Ints,
@@ -167,11 +171,12 @@ def combine(
     out_parts: Ints,
 ) -> None:
     """Composites of pairs. `pick`: for each component, its place among those of the one and then of the other."""
-    room, mine, is_source = rows.shape[0] - 1, parts.shape[1], rows.shape[1] == 4
+    turn, mine = pages.size - 1, parts.shape[1]
     for i in range(ones.size):
         if i + AHEAD < ones.size:
-            fetch_row(rows, (others[i + AHEAD] & room) * rows.shape[1])
-        one, row = ones[i], others[i] & room
+            ahead = others[i + AHEAD]
+            fetch_row(rows, (pages[(ahead >> PAGE) & turn] + (ahead & REST)) * rows.shape[1])
+        one, row = ones[i], pages[(others[i] >> PAGE) & turn] + (others[i] & REST)
         out_hashes[i] = hashes[one]
         out_first[i] = min(first[one], rows[row, 2])
         out_last[i] = max(last[one], rows[row, 3])
@@ -182,63 +187,101 @@ def combine(
             elif is_source:
                 out_parts[i, k] = others[i]
             else:
-                out_parts[i, k] = rows[row, 4 + place - mine]
+                out_parts[i, k] = rows[row, 5 + place - mine]
 
 
-@kernel("int64(int64[:,::1], int64[::1], int64, int64, int64, uint64, int64[::1], int64[::1], int64[::1])")
-def purge(
-    rows: Ints, stamps: Ints, base: Int, end: Int, before: Int, shift: Word, valid: Ints, counts: Ints, live: Ints
-) -> Int:
-    """Forgets the rows at the front that came before a time; the number of the first that is left. `live`: how many
-    rows count, in all."""
-    room = rows.shape[0] - 1
-    while base < end:
-        row = base & room
-        if stamps[row] >= before:
+@kernel("void(int64[:,::1], int64)")
+def free_slot(slots: Ints, at: Int) -> None:
+    """Empties a slot: what was put behind it because it was taken moves up."""
+    most = slots.shape[0] - 1
+    behind = at
+    while True:
+        behind = (behind + 1) & most
+        if slots[behind, 1] == -1:
             break
-        bin = np.int64(np.uint64(rows[row, 0]) >> shift)
+        if (behind - slots[behind, 0]) & most >= (behind - at) & most:
+            slots[at, 0] = slots[behind, 0]
+            slots[at, 1] = slots[behind, 1]
+            at = behind
+    slots[at, 1] = -1
+
+
+@kernel(
+    "int64(int64[:,::1], int64[::1], int64[:,::1], int64, int64, int64, uint64, int64[::1], int64[::1], int64[::1])"
+)
+def purge(
+    rows: Ints,
+    pages: Ints,
+    slots: Ints,
+    base: Int,
+    end: Int,
+    before: Int,
+    shift: Word,
+    valid: Ints,
+    counts: Ints,
+    tally: Ints,
+) -> Int:
+    """Forgets the rows at the front that came before a time; the number of the first that is left."""
+    turn, most, ahead = pages.size - 1, slots.shape[0] - 1, base
+    while base < end:
+        row = pages[(base >> PAGE) & turn] + (base & REST)
+        if rows[row, 4] >= before:
+            break
+        while ahead < min(base + AHEAD, end):
+            fetch_row(slots, (rows[pages[(ahead >> PAGE) & turn] + (ahead & REST), 0] & most) * 2)
+            ahead += 1
+        hashed = rows[row, 0]
+        bin = np.int64(np.uint64(hashed) >> shift)
         if base >= valid[bin] and rows[row, 2] != NEVER:
             counts[bin] -= 1
-            live[0] -= 1
+            tally[0] -= 1
+        at = hashed & most
+        while slots[at, 1] != -1:
+            if slots[at, 0] == hashed:
+                if slots[at, 1] == base:  # none of its key came later
+                    free_slot(slots, at)
+                    tally[1] -= 1
+                break
+            at = (at + 1) & most
         base += 1
     return base
 
 
-@kernel("void(int64[:,::1], uint64)")
-def unlink(slots: Ints, key: Word) -> None:
-    """Forgets where the chain of a hash begins. Others are still found behind its slot."""
+@kernel("void(int64[:,::1], uint64, int64[::1])")
+def unlink(slots: Ints, key: Word, tally: Ints) -> None:
+    """Forgets where the chain of a hash begins."""
     most, hashed = slots.shape[0] - 1, np.int64(key)
     at = hashed & most
     while slots[at, 1] != -1:
         if slots[at, 0] == hashed:
-            slots[at, 1] = -2
+            free_slot(slots, at)
+            tally[1] -= 1
             return
         at = (at + 1) & most
 
 
-@kernel("int64(int64[:,::1], int64, int64[:,::1])")
-def rehash(slots: Ints, base: Int, into: Ints) -> Int:
-    """Puts the slots whose rows have not been forgotten into another table; how many those are."""
-    most, used = into.shape[0] - 1, 0
+@kernel("void(int64[:,::1], int64[:,::1])")
+def rehash(slots: Ints, into: Ints) -> None:
+    """Puts the slots into another table, which is empty. (In their order: that of a table twice as large is the same
+    twice over, so both are gone through from front to back.)"""
+    most = into.shape[0] - 1
     for i in range(slots.shape[0]):
-        if slots[i, 1] >= base:
+        if slots[i, 1] != -1:
             at = slots[i, 0] & most
             while into[at, 1] != -1:
                 at = (at + 1) & most
             into[at, 0] = slots[i, 0]
             into[at, 1] = slots[i, 1]
-            used += 1
-    return used
 
 
-@kernel("int64(int64[:,::1], int64, int64, uint64, boolean[::1], int64[::1], int64, int64[::1])")
+@kernel("int64(int64[:,::1], int64[::1], int64, int64, uint64, boolean[::1], int64[::1], int64, int64[::1])")
 def scan(
-    rows: Ints, base: Int, end: Int, shift: Word, wanted: Flags, valid: Ints, low: Int, numbers: Ints
+    rows: Ints, pages: Ints, base: Int, end: Int, shift: Word, wanted: Flags, valid: Ints, low: Int, numbers: Ints
 ) -> Int:
     """The rows of the bins that are wanted, without those that begin before `low`; how many they are."""
-    room, count = rows.shape[0] - 1, 0
+    turn, count = pages.size - 1, 0
     for number in range(base, end):
-        row = number & room
+        row = pages[(number >> PAGE) & turn] + (number & REST)
         bin = np.int64(np.uint64(rows[row, 0]) >> shift)
         if wanted[bin] and number >= valid[bin] and rows[row, 2] >= low:
             numbers[count] = number
@@ -246,12 +289,14 @@ def scan(
     return count
 
 
-@kernel("void(int64[::1], int64[:,::1], uint64[::1], int64[::1], int64[::1], int64[:,::1])")
-def fetch(numbers: Ints, rows: Ints, hashes: Words, first: Ints, last: Ints, parts: Ints) -> None:
+@kernel("void(int64[::1], int64[:,::1], int64[::1], boolean, uint64[::1], int64[::1], int64[::1], int64[:,::1])")
+def fetch(
+    numbers: Ints, rows: Ints, pages: Ints, is_source: bool, hashes: Words, first: Ints, last: Ints, parts: Ints
+) -> None:
     """Rows as what is given to `probe` and `insert`."""
-    room, is_source = rows.shape[0] - 1, rows.shape[1] == 4
+    turn = pages.size - 1
     for i in range(numbers.size):
-        row = numbers[i] & room
+        row = pages[(numbers[i] >> PAGE) & turn] + (numbers[i] & REST)
         hashes[i] = np.uint64(rows[row, 0])
         first[i] = rows[row, 2]
         last[i] = rows[row, 3]
@@ -259,15 +304,19 @@ def fetch(numbers: Ints, rows: Ints, hashes: Words, first: Ints, last: Ints, par
             parts[i, 0] = numbers[i]
         else:
             for k in range(parts.shape[1]):
-                parts[i, k] = rows[row, 4 + k]
+                parts[i, k] = rows[row, 5 + k]
 
 
-@kernel("void(uint64[::1], int64[:,::1], int64, int64[:,::1], uint64, int32[::1], int64[:,:,::1], int64, uint64[::1])")
+@kernel(
+    "void(uint64[::1], int64[:,::1], int64, int64[:,::1], int64[::1], uint64, int32[::1], int64[:,:,::1], int64,"
+    " uint64[::1])"
+)
 def cut(
     hashes: Words,
     parts: Ints,
     column: Int,
     rows: Ints,
+    pages: Ints,
     shift: Word,
     courses: NDArray[np.int32],
     cuts: Ints,
@@ -276,25 +325,28 @@ def cut(
 ) -> None:
     """Strikes the chains which a component breaks: it is not from before the time that its bin's course has for it.
     `cuts`: by course, chain and slot."""
-    room = rows.shape[0] - 1
+    turn = pages.size - 1
     for i in range(hashes.size):
-        time = rows[parts[i, column] & room, 2]
+        number = parts[i, column]
+        time = rows[pages[(number >> PAGE) & turn] + (number & REST), 2]
         course = courses[np.int64(hashes[i] >> shift)]
         for chain in range(cuts.shape[1]):
             if time >= cuts[course, chain, slot]:
                 alive[i] &= ~(np.uint64(1) << np.uint64(chain))
 
 
-@kernel("void(int64[:,::1], int64, uint64[:,::1], uint64[:,::1])")
-def gather(parts: Ints, column: Int, values: Words, out: Words) -> None:
+@kernel("void(int64[:,::1], int64, int64[:,::1], int64[::1], uint64[:,::1])")
+def gather(parts: Ints, column: Int, rows: Ints, pages: Ints, out: Words) -> None:
     """The values of components, column by column."""
-    room = values.shape[0] - 1
+    turn = pages.size - 1
     for i in range(parts.shape[0]):
         if i + AHEAD < parts.shape[0]:
-            fetch_row(values, (parts[i + AHEAD, column] & room) * values.shape[1])
-        row = parts[i, column] & room
-        for k in range(values.shape[1]):
-            out[k, i] = values[row, k]
+            ahead = parts[i + AHEAD, column]
+            fetch_row(rows, (pages[(ahead >> PAGE) & turn] + (ahead & REST)) * rows.shape[1])
+        number = parts[i, column]
+        row = pages[(number >> PAGE) & turn] + (number & REST)
+        for k in range(out.shape[0]):
+            out[k, i] = np.uint64(rows[row, 5 + k])
 
 
 @kernel("void(uint64[::1], uint64, int64[::1])")

@@ -54,26 +54,24 @@ class PairStore(PlanColumnStore, KeyedStore):
 
     def _words(self) -> Words:
         """Every key that has rows here."""
-        some = [ring.fetch(ring.numbers(self._flags(np.arange(self.bins)), self._low)) for ring in self._joiner.sources]
+        low = self._last - self._query.window + 1
+        some = [ring.fetch(ring.numbers(self._flags(np.arange(self.bins)), low)) for ring in self._joiner.sources]
         hashes = np.unique(np.concatenate([delta.hashes for delta in some]))
         unmix_all(hashes, hashes)
         return hashes
 
-    @property
-    def _low(self) -> int:
-        return self._last - self._query.window + 1
-
     def _rows_of(self, hashed: int, bin: int) -> list[Ints]:
         found = []
+        low = self._last_of(bin) - self._query.window + 1
         for ring in self._joiner.sources:
-            numbers = ring.numbers(self._flags(np.array([bin])), self._low)
+            numbers = ring.numbers(self._flags(np.array([bin])), low)
             found.append(numbers[ring.fetch(numbers).hashes == np.uint64(hashed)])
         return found
 
     def _key_pieces(self, word: int, bin: int, apart: bool, found: list[Ints], limit: int) -> Iterator[Piece]:
         if not any(map(len, found)):
             return
-        entries = {("key",): [self._last, self._purges]}
+        entries = {("key",): [self._last_of(bin), self._purges]}  # else a store that has not run since would purge them
         for slot, ring in enumerate(self._joiner.sources):
             entries.update(travel.records_of(ring, slot, found[slot]))
         yield from depart(Address(bin, (word,), apart), entries, {}, limit)

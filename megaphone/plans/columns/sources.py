@@ -13,7 +13,8 @@ from dataflow.state.arrays import Ints, Words
 from dataflow.state.stores.join_store import Kind, narrow, widen
 from dataflow.state.values import Value
 from megaphone.plans.columns import kernels
-from megaphone.plans.columns.rings import Ring
+from megaphone.plans.columns.pages import Pages, stride
+from megaphone.plans.columns.rings import Delta, Ring
 
 
 class Schema:
@@ -44,25 +45,29 @@ class Schema:
 
     @property
     def record(self) -> np.dtype[np.void]:
-        """A record as predicates see it: each field has 64 bits."""
+        """A row as predicates see it: the record's fields, of 64 bits each, behind what every row has."""
         kinds = [{"f": "f8", "u": "u8"}.get(kind.dtype.kind, "i8") for kind in self.kinds]
-        return np.dtype([*zip(self.names, kinds, strict=True)])
+        offsets = [8 * (kernels.PARTS + i) for i in range(len(kinds))]
+        size = 8 * stride(kernels.PARTS + len(kinds))
+        return np.dtype({"names": [*self.names], "formats": kinds, "offsets": offsets, "itemsize": size})
 
 
 class SourceRing(Ring):
     """The records of one stream."""
 
+    is_source = True
+
     def __init__(self, name: str, stream: str, bins: int, shift: int) -> None:
         super().__init__(bins, shift, 0)
         self._what = f"{name}: the stream {stream!r}"
         self.schema: Schema | None = None
-        self.values: Words = np.empty((len(self.rows), 0), np.uint64)
 
     def adopt(self, schema: Schema) -> None:
         """Learns its columns; TypeError if they were others."""
         if self.schema is None:
             self.schema = schema
-            self.values = np.empty((len(self.rows), len(schema.names)), np.uint64)
+            self.width = len(schema.names)
+            self.pages = Pages(kernels.PARTS + self.width, large=True)
         elif self.schema != schema:
             raise TypeError(
                 f"{self._what} has the columns {schema}, and had {self.schema} before: send the same columns, each "
@@ -86,29 +91,33 @@ class SourceRing(Ring):
             raise TypeError(f"{self._what}: column {name!r} cannot be kept in a join: encode it as integers first")
         return column
 
-    def put(self, values: Words) -> None:
-        """Sets the values of the rows that are about to be added, for which there is room."""
-        at, room = self.end & (len(self.rows) - 1), len(self.rows)
-        fits = min(len(values), room - at)
-        self.values[at : at + fits] = values[:fits]
-        self.values[: len(values) - fits] = values[fits:]
-
-    def resize(self, room: int) -> None:
-        self.values = self.moved(self.values, room)
-        super().resize(room)
+    def put(self, delta: Delta, stamp: int, values: Words) -> None:
+        """Adds records with their values."""
+        self._insert(delta, stamp, values.view(np.int64))
 
     def columns(self, parts: Ints, place: int, prefix: str) -> dict[str, Array]:
         """The values of components, by the names of columns."""
         if self.schema is None:
             return {}
         out = np.empty((len(self.schema.names), len(parts)), np.uint64)
-        kernels.gather(parts, place, self.values, out)
+        kernels.gather(parts, place, self.pages.rows, self.pages.where, out)
         return {
             prefix + name: with_zone(narrow(words, kind.dtype), kind.zone)
             for name, kind, words in zip(self.schema.names, self.schema.kinds, out, strict=True)
         }
 
     def records(self) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-        """The values as records, by row."""
+        """The values as records, by place."""
         assert self.schema is not None, "there is a record"
-        return self.values.view(self.schema.record).reshape(-1)
+        return self.pages.rows.view(self.schema.record).reshape(-1)
+
+    def values_of(self, numbers: Ints) -> list[Ints | Words]:
+        """The hashes, the times and the values of some records."""
+        some = self.pages.rows[self.pages.places(numbers)]
+        values = np.ascontiguousarray(some[:, kernels.PARTS : kernels.PARTS + self.width])
+        return [some[:, kernels.HASH], some[:, kernels.FIRST], values.view(np.uint64)]
+
+    def keys_of(self, numbers: Ints) -> tuple[Words, Ints]:
+        """The hashes of the keys of some records, and their times."""
+        rows, places = self.pages.rows, self.pages.places(numbers)
+        return rows[places, kernels.HASH].view(np.uint64), rows[places, kernels.FIRST]

@@ -113,9 +113,7 @@ class PlanColumnStore(PlanStore[Columns]):
             self._changed[hashes >> np.uint64(self.shift)] = True
         times = np.full(len(hashes), time, np.int64)
         delta = Delta(hashes, times, times, np.arange(ring.end, ring.end + len(hashes))[:, None])
-        ring.reserve(len(hashes))
-        ring.put(values)
-        ring.add(delta, time)
+        ring.put(delta, time, values)
         return delta
 
     def bins_of(self, keys: Words) -> Ints:
@@ -414,7 +412,7 @@ class PlanColumnStore(PlanStore[Columns]):
     def sizes(self, first: int, end: int) -> Numbers:
         sizes = np.where(self.has(np.arange(first, end)), _HEAD, 0).astype(np.int64)
         for ring in self._joiner.sources:
-            sizes += ring.counts[first:end] * (16 + 8 * ring.values.shape[1])
+            sizes += ring.counts[first:end] * (16 + 8 * ring.width)
         for other in self._joiner.rings.values():
             sizes += other.counts[first:end] * 8 * other.width
         return sizes

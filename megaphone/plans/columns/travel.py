@@ -49,10 +49,8 @@ def records_of(ring: SourceRing, slot: int, numbers: Ints) -> Iterator[tuple[tup
     """Some records of a stream."""
     if ring.schema is not None and len(numbers):
         yield ("schema", slot), ring.schema.encode()
-    rows = numbers & (len(ring.rows) - 1)
-    for start in range(0, len(rows), _CHUNK):
-        some = rows[start : start + _CHUNK]
-        yield (_SOURCE, slot, start), [ring.rows[some, 0], ring.rows[some, 2], ring.values[some]]
+    for start in range(0, len(numbers), _CHUNK):
+        yield (_SOURCE, slot, start), ring.values_of(numbers[start : start + _CHUNK])
 
 
 def install(joiner: Joiner, bin: int, entries: Entries, stamp: int) -> None:
@@ -86,9 +84,8 @@ def _install_records(joiner: Joiner, slot: int, hashes: Words, times: Ints, valu
     ring = joiner.sources[slot]
     if ring.schema is None or values.shape != (len(hashes), len(ring.schema.names)):
         raise ValueError("records arrive without their columns")
-    ring.reserve(len(hashes))
-    ring.put(values)
-    ring.add(Delta(np.ascontiguousarray(hashes), times, times, np.empty((len(hashes), 0), np.int64)), stamp)
+    nothing = np.empty((len(hashes), 0), np.int64)
+    ring.put(Delta(np.ascontiguousarray(hashes), times, times, nothing), stamp, values)
 
 
 def _install_composites(joiner: Joiner, state: Side, parts: Ints, firsts: list[int], stamp: int) -> None:
@@ -98,9 +95,8 @@ def _install_composites(joiner: Joiner, state: Side, parts: Ints, firsts: list[i
     ends = np.array([joiner.sources[slot].end for slot in slots])
     if parts.shape[1:] != (len(slots),) or (parts < 0).any() or (numbers >= ends).any():
         raise ValueError(f"a composite of {' '.join(sorted(streams))} has a component that did not arrive")
-    rings = [joiner.sources[slot] for slot in slots]
-    times = np.stack([ring.rows[numbers[:, i] & (len(ring.rows) - 1), 2] for i, ring in enumerate(rings)])
-    hashes = rings[0].rows[numbers[:, 0] & (len(rings[0].rows) - 1), 0].view(np.uint64)
+    found = [joiner.sources[slot].keys_of(numbers[:, i]) for i, slot in enumerate(slots)]
+    times, hashes = np.stack([time for _, time in found]), found[0][0]
     joiner.ring(streams, side).add(Delta(np.ascontiguousarray(hashes), times.min(0), times.max(0), numbers), stamp)
 
 

@@ -1,0 +1,10 @@
+"""Joins over event time, by key, on rows: interval, as-of, with a table; and duplicates left out. Migratable in
+`megaphone`.
+
+- `folds`: each as a fold over the state of a bin.
+- `operator`: the native operators, and what they share with the migratable ones.
+"""
+
+from dataflow.joins.operator import as_of_join, deduplicate, interval_join, table_join
+
+__all__ = ["as_of_join", "deduplicate", "interval_join", "table_join"]

@@ -1,0 +1,26 @@
+"""What the leader asks of its supervisor: workers that join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dataflow.comm import codec
+
+
+class Recruiter:
+    """In the leader's process: `dataflow.members.scaling.Launcher`."""
+
+    def __init__(self, tell: Callable[[bytes], None]) -> None:
+        self._tell = tell
+
+    def start(self, numbers: Sequence[int], peers: int) -> None:
+        """Has workers started."""
+        self._tell(codec.encode(["more", "start", list(numbers), peers]))
+
+    def joined(self, numbers: Sequence[int]) -> None:
+        """They are members now."""
+        self._tell(codec.encode(["more", "joined", list(numbers), 0]))
+
+    def dismiss(self, numbers: Sequence[int]) -> None:
+        """Has workers ended that have not joined."""
+        self._tell(codec.encode(["more", "dismiss", list(numbers), 0]))

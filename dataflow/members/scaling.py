@@ -1,0 +1,260 @@
+"""From "four workers" to changes of the membership. On the leader; the other workers ask it.
+
+To grow: workers are started, and listen; when all are connected, one change makes them members, and state moves to
+them. To shrink: state moves away, a change takes the leavers out as of a time, and when they have nothing left another
+one tells everybody to send them no more. One request after the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dataflow.build.hooks import StateMover
+from dataflow.comm.messages import Membership
+from dataflow.errors import DataflowError, ProtocolError
+from dataflow.members.barrier import Turnover
+from dataflow.members.following import CannotScale, require_scalable
+from dataflow.members.plain import fields
+from dataflow.members.requests import Placement, ScaleChange
+from dataflow.run.signal import Signal
+
+if TYPE_CHECKING:
+    from dataflow.members.changing import Changing
+    from dataflow.run.pump import Pump
+
+_FIRST, _LONGEST = 0.001, 0.25  # seconds before a change that could not be made is tried again
+
+
+class Launcher(Protocol):
+    """Starts workers. Each says "ready" to the leader when it is connected with everybody."""
+
+    def start(self, numbers: Sequence[int], peers: int) -> None:
+        """Starts workers with these numbers, which nobody had before; there will be so many members."""
+
+    def joined(self, numbers: Sequence[int]) -> None:
+        """They are members now: their failures are failures of the run."""
+
+    def dismiss(self, numbers: Sequence[int]) -> None:
+        """Ends workers that have not joined."""
+
+
+@dataclass(eq=False)
+class _Request:
+    change: ScaleChange
+    placement: Placement | None
+    strategy: object
+    within: int | None
+    asked_at: float
+    askers: list[tuple[int, int]]  # others who want to know: worker, and the number of its request
+
+
+class Scaling:
+    """What the leader does about requests, in a task of its own."""
+
+    def __init__(self, changes: Changing, pump: Pump) -> None:
+        self._pump = pump
+        self._waiting: deque[_Request] = deque()
+        self._signal = Signal()
+        self._running = False
+        self._ready: set[int] = set()
+        self._lost: dict[int, str] = {}  # workers that could not be started, and why
+        self._idle: set[int] = set()
+        self._next = 0
+        self._outcome: tuple[int, str | None] | None = None  # of the last change: its number, and why not
+        self._numbers = 0  # of changes
+        changes.on_change.append(self._signal.set)
+
+    def ask(
+        self,
+        target: int | tuple[int, ...],
+        placement: Placement | None = None,
+        strategy: object = None,
+        within: int | None = None,
+        asker: tuple[int, int] | None = None,
+    ) -> ScaleChange:
+        """Asks for so many workers, or for some to leave. The same request, made again while it waits, is one."""
+        for request in self._waiting:
+            if request.change.target == target and not request.change.done:
+                request.askers += [asker] if asker else []
+                request.placement = placement or request.placement
+                request.strategy = strategy if strategy is not None else request.strategy
+                return request.change
+        askers = [asker] if asker else []
+        request = _Request(ScaleChange(target), placement, strategy, within, self._pump.clock.now(), askers)
+        if not self._pump.runs:
+            self._tell(request, "failed", "the run has ended")
+            return request.change
+        self._waiting.append(request)
+        if not self._running:
+            self._running = True
+            self._pump.spawn(self._run, "scaling")
+        return request.change
+
+    # What is said to the leader
+
+    def said(self, message: Membership) -> None:
+        """Somebody says something that concerns the leader alone."""
+        if message.about == "ready":
+            self._ready.add(message.sender)
+        elif message.about == "idle":
+            self._idle.add(message.sender)
+        elif message.about == "scale":
+            target, within, number = fields(message.said, 3)
+            wanted = tuple(target) if isinstance(target, list) else target
+            self.ask(wanted, within=within, asker=(message.sender, number))
+        else:
+            raise ProtocolError(f"worker {message.sender} says {message.about!r}, which means nothing")
+        self._signal.set()
+
+    def lost(self, worker: int, why: str) -> None:
+        """A worker that was started has ended before it was connected."""
+        self._lost[worker] = why
+        self._signal.set()
+
+    def concluded(self, proposal: Turnover, why_not: str | None) -> None:
+        """A change was made; or not, for a reason, or ("") because it was not the moment."""
+        self._outcome = (proposal.number, why_not)
+        self._signal.set()
+
+    # Carrying out
+
+    async def _run(self) -> None:
+        while self._waiting:
+            request = self._waiting[0]
+            try:
+                await self._carry_out(request)
+                self._tell(request, "done")
+            except CannotScale as error:
+                self._tell(request, "failed", str(error))
+            self._waiting.popleft()
+        self._running = False
+
+    def _tell(self, request: _Request, state: str, error: str | None = None) -> None:
+        change = request.change
+        change.moved(state, error)
+        for worker, number in request.askers:
+            said = [number, state, change.time, error, change.progress, change.seconds]
+            self._pump.changes.say(worker, "scaled", said)
+
+    async def _carry_out(self, request: _Request) -> None:
+        members, target = self._pump.roster.members, request.change.target
+        for dataflow in self._pump.dataflows:
+            require_scalable(dataflow)
+        if isinstance(target, int) and target > len(members):
+            await self._grow(request, target - len(members))
+            return
+        leavers = target if isinstance(target, tuple) else members[target:]
+        leavers = tuple(worker for worker in leavers if worker in members)
+        if self._pump.roster.leader in leavers:
+            raise CannotScale(f"worker {self._pump.roster.leader} leads the others, and stays as long as the run does")
+        if leavers:
+            await self._shrink(request, leavers)
+
+    async def _grow(self, request: _Request, count: int) -> None:
+        pump = self._pump
+        if pump.launcher is None:
+            raise CannotScale("nobody can start workers here: only `execute` and `python -m dataflow run` can")
+        first = max(self._next, pump.roster.span)
+        joiners = tuple(range(first, first + count))
+        self._next = first + count
+        self._tell(request, "starting")
+        joined = False
+        try:
+            pump.launcher.start(joiners, len(pump.roster.members) + count)
+            await self._until(lambda: self._ready.issuperset(joiners) or not self._lost.keys().isdisjoint(joiners))
+            for joiner in joiners:
+                if joiner in self._lost:
+                    raise CannotScale(f"worker {joiner} could not join: {self._lost[joiner]}")
+            await self._change(request, join=joiners)
+            joined = True
+            pump.launcher.joined(joiners)
+        finally:
+            if not joined:
+                pump.launcher.dismiss(joiners)
+        request.change.seconds = pump.clock.now() - request.asked_at
+        self._tell(request, "moving")
+        await self._move(request, pump.roster.members)
+
+    async def _shrink(self, request: _Request, leavers: tuple[int, ...]) -> None:
+        pump = self._pump
+        stay = [worker for worker in pump.roster.members if worker not in leavers]
+        pump.roster.leaving |= set(leavers)
+        pump.changes.tell_all("leaving", sorted(pump.roster.leaving))
+        self._tell(request, "moving")
+        try:
+            while True:
+                await self._move(request, stay)
+                if await self._change(request, leave=leavers, once=True):
+                    break
+        except CannotScale:
+            pump.roster.leaving -= set(leavers)
+            pump.changes.tell_all("leaving", sorted(pump.roster.leaving))
+            raise
+        self._tell(request, "leaving")
+        await self._until(lambda: self._idle.issuperset(leavers))
+        await self._change(request, mute=leavers)
+        await self._until(lambda: not set(leavers) & set(pump.roster.present))
+        request.change.seconds = pump.clock.now() - request.asked_at
+
+    async def _change(
+        self,
+        request: _Request,
+        *,
+        join: tuple[int, ...] = (),
+        leave: tuple[int, ...] = (),
+        mute: tuple[int, ...] = (),
+        once: bool = False,
+    ) -> bool:
+        """Makes a change, when it can be made; with `once`, False if it cannot be now."""
+        patience, clock = _FIRST, self._pump.clock
+        while True:
+            number, self._numbers = self._numbers, self._numbers + 1
+            self._pump.changes.propose(Turnover(number, join, leave, mute, request.within))
+            why_not = await self._outcome_of(number)
+            if why_not is None:
+                break
+            if why_not:
+                raise CannotScale(why_not)
+            await clock.sleep_until(clock.now() + patience)
+            patience = min(2 * patience, _LONGEST)
+            if once:
+                return False
+        if not mute:
+            flows = self._pump.dataflows
+            request.change.time = self._pump.changes.times.get(flows[0].number) if flows else None
+        return True
+
+    async def _outcome_of(self, number: int) -> str | None:
+        await self._until(lambda: self._outcome is not None and self._outcome[0] == number)
+        assert self._outcome is not None
+        return self._outcome[1]
+
+    async def _move(self, request: _Request, workers: Sequence[int]) -> None:
+        """Moves state to these workers, all operators side by side."""
+        movers: list[StateMover] = []
+        for dataflow in self._pump.dataflows:
+            for operator in dataflow.hooks:
+                if operator.mover is not None:
+                    operator.mover.watch(self._signal.set)
+                    operator.mover.begin(workers, request.placement, request.strategy)
+                    movers.append(operator.mover)
+            dataflow.on_end.append(self._signal.set)
+
+        def moved() -> bool:
+            done = sum(mover.step() for mover in movers) == len(movers)
+            counts = [mover.progress for mover in movers]
+            total = sum(all_of for _, all_of in counts)
+            request.change.progress = sum(so_far for so_far, _ in counts) / total if total else 1.0
+            return done or not self._pump.dataflows
+
+        try:
+            await self._until(moved)
+        except DataflowError as error:
+            raise CannotScale(str(error)) from error
+
+    async def _until(self, happened: Callable[[], bool]) -> None:
+        while not happened():
+            await self._signal.wait()

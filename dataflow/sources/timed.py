@@ -1,0 +1,124 @@
+"""Sources whose times are those of their records: each partition is where its watermark is.
+
+So there is one time line from the source on, and snapshots of it: this is event time for programs with recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from dataflow.columns.batch import Columns
+from dataflow.errors import ConstructionError
+from dataflow.events.late import LateRecords
+from dataflow.events.moments import Moments, TimeOf, ticks
+from dataflow.events.watermarks import Watermarks
+from dataflow.operators.inputs import to_batch
+from dataflow.operators.partitions import Item, Partitions, SourceError
+from dataflow.operators.source import Reader
+from dataflow.time.durations import NANOSECONDS, Duration
+
+D = TypeVar("D")
+_END = object()
+
+
+class _EventTimed(Partitions[D]):
+    """A source that names its times. A position is [the position, the latest time before it]."""
+
+    timed = True
+
+    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Literal["error", "count"]) -> None:
+        self._source = source
+        self._times = times
+        self._delay = delay
+        self._late: Literal["error", "count"] = late
+        self.follow, self.look_every = source.follow, source.look_every
+
+    async def partitions(self) -> Collection[str]:
+        """Those of the source."""
+        return await self._source.partitions()
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[D]]:
+        """The rest of a partition: each batch at the watermark before it, which is not after any of its records."""
+        inner, latest = _parts(position)
+        marks = Watermarks(self._delay)
+        marks.late_of(partition, [latest])
+        late = LateRecords(f"partition {partition!r}", self._late, self._delay)
+        reader = Reader(self._source.read(partition, inner))
+        try:
+            while (item := await reader.next(_END)) is not _END:
+                inner, time, batch = item
+                if time is not None:
+                    raise SourceError(f"{self._source!r} names its times itself: it needs no event time")
+                before = marks.of(partition)
+                given = to_batch(batch)
+                rows = given if isinstance(given, Columns) else list(given)
+                kept, latest = self._kept(partition, rows, marks, late, latest)
+                yield [inner, latest], before, kept
+                yield [inner, latest], marks.of(partition), []
+        finally:
+            await reader.close()
+        late.tell()
+
+    def _kept(
+        self, partition: str, batch: list[D] | Columns, marks: Watermarks, late: LateRecords, latest: int
+    ) -> tuple[list[D] | Columns, int]:
+        """The records of a batch that are on time, and the latest time so far."""
+        reached = marks.of(partition)
+        if isinstance(batch, Columns):
+            times = self._times.of_columns(batch)
+            is_late = marks.late_in(partition, times)
+            latest = max(latest, int(times.max(initial=0)))
+            if is_late.any():
+                late.out(batch.filter(is_late), latest - int(times[is_late].min()), reached)
+                batch = batch.filter(np.logical_not(is_late))
+            return batch, latest
+        each = self._times.of_rows(batch)
+        places = marks.late_of(partition, each)
+        latest = max([latest, *each])
+        if places:
+            late.out([batch[place] for place in places], latest - min(each[place] for place in places), reached)
+            gone = set(places)
+            batch = [record for place, record in enumerate(batch) if place not in gone]
+        return batch, latest
+
+    async def acknowledge(self, partition: str, position: object) -> None:
+        """The source is told of its own position."""
+        await self._source.acknowledge(partition, _parts(position)[0])
+
+
+def _parts(position: object | None) -> tuple[object | None, int]:
+    if position is None:
+        return None, 0
+    if not isinstance(position, list | tuple) or len(position) != 2 or type(position[1]) is not int:
+        raise SourceError(f"a position in event time is [position, latest time], not {position!r}")
+    return position[0], position[1]
+
+
+def event_timed(
+    source: Partitions[D],
+    time: TimeOf,
+    delay: int | Duration = 0,
+    *,
+    unit: str = "ns",
+    late: Literal["error", "count"] = "error",
+) -> Partitions[D]:
+    """A source whose times are those of its records: `scope.source(event_timed(json_lines("logs/"), "t", "10s"))`.
+
+    Each partition has its own watermark (its latest time less the delay), and batches are sent there: not after any of
+    their records. Windows over them are told the records' times (`time=`). `unit`: what the dataflow's times count, as
+    in `worker.dataflow(time=unit)`. `late`: records that come later than the delay are an error, or left out, counted
+    and told at the end of their partition. Partitions wait for each other.
+    """
+    given: object = source
+    if not isinstance(given, Partitions) or given.timed:
+        raise ConstructionError(
+            f"event_timed needs a source with partitions that names no times itself, not {source!r}"
+        )
+    if unit not in NANOSECONDS:
+        raise ConstructionError(f"{unit!r} is not a unit of times: say {', '.join(NANOSECONDS)}")
+    if late not in ("error", "count"):
+        raise ConstructionError(f"event_timed: late is 'error' or 'count', not {late!r}")
+    return _EventTimed(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late)

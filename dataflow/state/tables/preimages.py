@@ -1,0 +1,249 @@
+"""Pre-images: what rows were like at a cut, kept while a snapshot of them is being written.
+
+A snapshot takes seconds to write, and the stream goes on. To copy a bin before the first record changes it would be
+simple, but with keys drawn uniformly the first thousand records touch every bin, and everyone waits for all of them.
+So before a row changes it is appended to a log, once; whoever copies the bin later puts the rows back as they were. A
+record that makes a row notes its key instead, and the row is left out of the copy. Only a bin whose segment would move
+(it grows, a row is removed, it leaves) must be copied before. Compiled; a row costs one more look at a bit, and one
+write to the end of the log, the first time that it changes after a cut.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from dataflow.columns.hashing import WORDS as READ
+from dataflow.columns.hashing import mix
+from dataflow.compiled.kernel import kernel
+from dataflow.state.arrays import Bins, Int, Ints, Meta, Touch, Truth, Word, Words
+from dataflow.state.memory.allocation import FIRST, GIVEN, LIMIT, META_ARRAY, ROOM, USED, WORDS
+from dataflow.state.memory.segments import Head, Segments
+from dataflow.state.tables.blocks import BLOCK, fetch_row
+from dataflow.state.tables.hash_kernels import TOP, find, is_full, place_of
+
+FROZEN, WANTED = 1, 2  # of a bin: it has not been copied; it must be, before anything else happens
+_AT, _MOST = 0, 1  # entries of `log_ctl`: words that are used, words that there are
+_MADE = np.uint64(0xFFFFFFFF)  # instead of a row's place: the row was made after the cut, and the next word is its tag
+_LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+_0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
+_LEAST = 1 << 14  # rows for which there is room in a log, at least
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_NOHUGEPAGE = getattr(mmap, "MADV_NOHUGEPAGE", None)
+
+States = NDArray[np.uint8]
+_STATES, _HEADS, _COUNTS = types.uint8[::1], types.int64[::1], types.int32[::1]
+
+
+@njit(inline="always")
+def _append(log: Words, log_ctl: Ints, heads: Ints, bin: Int, what: Word, length: Int) -> Int:
+    """Begins an entry of a bin: (the bin's entry before it and what this one is), then `length` words. Where these go;
+    -1 if the log is full. Entries are told by where they end, so that 0 is none."""
+    at: Int = log_ctl[_AT]
+    if at + 1 + length > log_ctl[_MOST]:
+        return -1
+    log[at] = (np.uint64(heads[bin]) << _32) | what
+    log_ctl[_AT] = at + 1 + length
+    heads[bin] = log_ctl[_AT] // (1 + length)
+    return at + 1
+
+
+@njit(inline="always")
+def _note_row(
+    words: Words, meta: Meta, stride: Int, bin: Int, row: Int,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints,
+) -> Truth:  # fmt: skip
+    """A row is about to change: appends what it is, if that was not done. False if there is no room."""
+    bit = _1 << (np.uint64(row) & _63)
+    if seen[np.uint64(row) >> _6] & bit:
+        return True
+    at = _append(log, log_ctl, heads, bin, np.uint64(row - meta[bin, FIRST]), stride)
+    if at < 0:
+        return False
+    seen[np.uint64(row) >> _6] |= bit
+    for k in range(stride):
+        log[at + k] = words[row * stride + k]
+    return True
+
+
+@kernel(
+    types.int64(
+        WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS
+    ),
+)  # fmt: skip
+def note_hashed(
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, made: Meta,
+) -> Int:  # fmt: skip
+    """The rows of these keys are about to change, or to be made. How many bins are WANTED: there the segment might
+    grow, or the log is full. `made` has a zero for each bin, before and after."""
+    wanted = 0
+    tags = np.empty(BLOCK, np.uint64)
+    missing = False
+    for start in range(0, keys.size, BLOCK):
+        count = min(BLOCK, keys.size - start)
+        for j in range(count):
+            hashed = mix(keys[start + j])
+            tags[j] = hashed
+            bin = np.int64(hashed >> shift)
+            if states[bin] == FROZEN:
+                near = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
+                fetch_row(words, np.int64(near * np.uint64(stride)))
+        for j in range(count):
+            bin = np.int64(tags[j] >> shift)
+            if states[bin] != FROZEN:
+                continue
+            tag = tags[j] | TOP
+            row = find(words, meta, stride, bin, tag)
+            if row >= 0:
+                done = _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads)
+            else:
+                missing = True
+                done = not is_full(bin, np.int64(meta[bin, USED]) + made[bin], np.int64(meta[bin, ROOM]))
+                made[bin] += 1
+                if done:
+                    at = _append(log, log_ctl, heads, bin, _MADE, stride)
+                    done = at >= 0
+                    if done:
+                        log[at] = tag
+            if not done:
+                states[bin] = WANTED
+                wanted += 1
+    if missing:
+        for i in range(keys.size):
+            made[np.int64(mix(keys[i]) >> shift)] = 0
+    return wanted
+
+
+@kernel(types.int64(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS))
+def note_dense(
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints,
+) -> Int:  # fmt: skip
+    """The same for dense keys, whose rows are there as soon as their bin is."""
+    wanted = 0
+    mask = np.uint64(meta.shape[0] - 1)
+    for i in range(keys.size):
+        bin = np.int64(keys[i] & mask)
+        if states[bin] == FROZEN:
+            row = np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift)
+            if not _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads):
+                states[bin] = WANTED
+                wanted += 1
+    return wanted
+
+
+@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, WORDS))
+def put_back(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, copy: Words) -> None:
+    """Makes a copy of a bin's segment what it was at the cut: rows that changed, then rows that were not there."""
+    wide = 1 + stride
+    entry = head
+    while entry:
+        at = (entry - 1) * wide
+        what = log[at] & _LOW
+        if what != _MADE:
+            for k in range(stride):
+                copy[np.int64(what) * stride + k] = log[at + 1 + k]
+        entry = np.int64(log[at] >> _32)
+    entry, first = head, np.int64(meta[bin, FIRST])
+    while entry:
+        at = (entry - 1) * wide
+        if log[at] & _LOW == _MADE:
+            row = find(words, meta, stride, bin, log[at + 1])
+            if row >= 0:  # some folds make no rows
+                for k in range(stride):
+                    copy[(row - first) * stride + k] = _0
+        entry = np.int64(log[at] >> _32)
+
+
+class PreImages:
+    """The log of one table, whose bins have a segment each. Its memory is used again for the next snapshot.
+
+    Small pages: where the system must first get memory from its host, a large one makes whoever writes to it first wait
+    for five milliseconds, and the log is written from its beginning to its end.
+    """
+
+    def __init__(self, segments: Segments, dense: bool, shift: int) -> None:
+        self._segments = segments
+        self._dense = dense
+        self._shift = shift
+        self._states: States = np.zeros(segments.bins, np.uint8)
+        self._heads: Ints = np.zeros(segments.bins, np.int64)
+        self._made: Meta = np.zeros(segments.bins, np.int32)
+        self._used: Meta = np.zeros(segments.bins, np.int32)  # by bin, rows that were used at the cut
+        self._log_ctl: Ints = np.zeros(2, np.int64)
+        self._log: Words = np.empty(0, np.uint64)
+        self._seen: Words = _small_pages(-(-int(segments.ctl[LIMIT]) // 64))  # a bit for each row
+        self._ready = 0  # rows of which this memory has been touched
+        self._scratch: Words = np.empty(0, np.uint64)
+        self._touch: Touch = lambda bins: None
+
+    def freeze(self, bins: Bins, touch: Touch) -> None:
+        """These bins are to be copied as they are now. `touch` has bins copied at once."""
+        rows = max(_LEAST, int(self._segments.ctl[GIVEN]))
+        if rows * (1 + self._segments.stride) > len(self._log):
+            self._log = _small_pages((rows + (rows >> 2)) * (1 + self._segments.stride))
+        self._seen[: -(-rows // 64)] = 0
+        self._log_ctl[:] = 0, len(self._log)
+        self._heads[:] = 0
+        self._used[:] = self._segments.meta[:, USED]
+        self._states[:] = 0
+        self._states[bins] = FROZEN
+        self._touch = touch
+
+    def keep_ready(self) -> None:
+        """Touches memory for bits of rows that have been given out: random records would touch all of it at once, right
+        after the first cut. Costs a comparison, and a page for each 32768 rows."""
+        given = int(self._segments.ctl[GIVEN])
+        while self._ready < given:
+            self._seen[self._ready // 64] = 0
+            self._ready += mmap.PAGESIZE * 8
+
+    def thaw(self) -> None:
+        """Nobody wants copies any more."""
+        self._states[:] = 0
+
+    def note(self, keys: Words) -> None:
+        """The rows of these keys are about to change, or to be made."""
+        segments = self._segments
+        log = (self._states, self._seen, self._log, self._log_ctl, self._heads)
+        if self._dense:
+            wanted = note_dense(segments.words, segments.meta, segments.stride, self._shift, keys, *log)
+        else:
+            wanted = note_hashed(segments.words, segments.meta, segments.stride, self._shift, keys, *log, self._made)
+        if wanted:
+            self._touch(np.flatnonzero(self._states == WANTED).tolist())
+
+    def pieces(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
+        """A bin as it was, in pieces of at most `limit` words: good until the next call."""
+        used, words = self.copied(bin)
+        room = int(self._segments.meta[bin, ROOM])
+        for offset in range(0, len(words), limit):
+            yield (room, used, 0, offset), words[offset : offset + limit]
+
+    def copied(self, bin: int) -> tuple[int, Words]:
+        """The rows that a bin used at the cut, and the words of its segment then: good until the next call. The bin may
+        change freely afterwards."""
+        segments = self._segments
+        contents, head = segments.contents(bin), int(self._heads[bin])
+        if head:
+            if len(contents) > len(self._scratch):
+                self._scratch = np.empty(len(contents) + (len(contents) >> 1), np.uint64)
+            copy = self._scratch[: len(contents)]
+            copy[:] = contents
+            put_back(segments.words, segments.meta, segments.stride, bin, self._log, head, copy)
+            contents = copy
+        self._states[bin] = 0
+        return int(self._used[bin]), contents
+
+
+def _small_pages(count: int) -> Words:
+    """So many words, without memory until they are written to."""
+    mapped = mmap.mmap(-1, count * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    if _NOHUGEPAGE is not None:
+        mapped.madvise(_NOHUGEPAGE)
+    return np.frombuffer(mapped, np.uint64)

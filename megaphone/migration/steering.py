@@ -1,0 +1,112 @@
+"""Migrations that somebody outside of the program asks for (`dataflow.build.hooks.Steering`).
+
+The steps are those of a `Controller`; what paces it is the output frontier of S, whose every move asks whether the step
+under way is done. So no task is needed, and a simulation chooses when that happens as it chooses all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dataflow.build.hooks import Movement, UpdateFeed
+from dataflow.errors import DataflowError
+from dataflow.state.values import Record
+from dataflow.time.order import Time
+from megaphone.assembly import Migratable
+from megaphone.control.updates import Update
+from megaphone.errors import ControlError
+from megaphone.migration.controller import Controller
+from megaphone.migration.words import parse_strategy, parse_target
+
+
+class _OutsideInput:
+    """The input of an operator's control stream, for somebody who must not advance it: the program does, or the run."""
+
+    def __init__(self, name: str, feed: UpdateFeed) -> None:
+        self._name = name
+        self._feed = feed
+
+    @property
+    def time(self) -> Time:
+        """The least time at which an update can take effect."""
+        return self._feed.time
+
+    def send(self, records: Iterable[Update], at: Time = None) -> None:
+        """Sends updates for this operator alone: others on the stream stay as they are."""
+        self._feed.send([replace(update, operator=self._name) for update in records], self.time if at is None else at)
+
+    def advance_to(self, time: Time) -> None:
+        """Does nothing."""
+
+
+class OutsideSteering:
+    """Begins migrations of one operator, and paces them. One at a time."""
+
+    def __init__(self, name: str, operator: Migratable[Record]) -> None:
+        self._name = name
+        self._operator = operator
+        self._controller: Controller | None = None
+        self._words = ("", "")  # what was asked for last
+        self._failure = ""
+        operator.scope.dataflow.watch(operator.source, self._moved)
+
+    @property
+    def last(self) -> Movement | None:
+        """How far the migration has come that was begun last."""
+        if self._controller is None or not self._words[0]:
+            return None
+        now = self._controller.progress
+        return Movement(*self._words, now.steps, now.steps_done, now.bins, now.bins_moved, self._failure)
+
+    def migrate(self, to: str, strategy: str, dry: bool = False) -> Movement:
+        """Begins a migration to where the words say, or only says what it would be."""
+        controller, cut = self._steered(), parse_strategy(strategy)
+        handle = self._operator.handle
+        here, sizes = handle.configuration, handle.statistics.bytes
+        there = parse_target(to, here, range(handle.peers), sizes)
+        if controller.busy:
+            raise ControlError(f"{self._name}: a migration is under way: wait until it is done, or cancel it")
+        if dry:
+            steps = cut.steps(here.tolist(), there.tolist(), sizes.tolist(), handle.statistics.records.tolist())
+            return Movement(to, strategy, len(steps), 0, sum(map(len, steps)), 0)
+        controller.migrate(there, cut)
+        self._words, self._failure = (to, strategy), ""
+        try:
+            controller.advance_to(self._input.time)
+        except DataflowError as error:
+            controller.cancel()
+            self._failure = str(error)
+            raise
+        assert self.last is not None
+        return self.last
+
+    def cancel(self) -> Movement | None:
+        """Gives up the steps that have not begun."""
+        if self._controller is not None:
+            self._controller.cancel()
+        return self.last
+
+    def _moved(self) -> None:
+        """The output frontier of S has moved: the next step may begin."""
+        controller = self._controller
+        if controller is None or not controller.busy or self._failure:
+            return
+        try:
+            controller.advance_to(self._input.time)
+        except DataflowError as error:  # the inputs have ended; whoever asked for the rest is told, and the run goes on
+            self._failure = f"the rest was given up: {error}"
+            controller.cancel()
+
+    def _steered(self) -> Controller:
+        if self._controller is None:
+            dataflow, control = self._operator.scope.dataflow, self._operator.handle.control
+            feed: UpdateFeed | None = dataflow.hooks.feeds.get(control.source)
+            if feed is None:
+                raise ControlError(
+                    f"{self._name}: its control stream is not that of an input, so only the program itself can send "
+                    "on it: build the operator on scope.control()"
+                )
+            self._input = _OutsideInput(self._name, feed)
+            self._controller = Controller(self._input, self._operator)
+        return self._controller

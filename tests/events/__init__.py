@@ -1,0 +1,1 @@
+"""Event time, against direct evaluations."""

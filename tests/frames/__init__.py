@@ -1,0 +1,1 @@
+"""Frames: plans over columns."""

@@ -1,0 +1,1 @@
+"""Joins over event time, against direct evaluations."""

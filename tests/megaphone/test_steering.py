@@ -1,0 +1,185 @@
+"""Migrations that somebody outside asks for: the words, and that answers stay the same while bins move."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import megaphone
+from dataflow import Worker
+from dataflow.build.hooks import Movement, Steering
+from dataflow.errors import DataflowError
+from dataflow.run.worker import pump_of
+from dataflow.testing import simulate
+from megaphone import ControlError
+from megaphone.migration.words import parse_strategy, parse_target
+
+TOTALS = "totals"
+
+
+def count(key: int, one: int, total: int | None) -> tuple[int, list[tuple[int, int]]]:
+    total = (total or 0) + one
+    return total, [(key, total)]
+
+
+def steering_of(worker: Worker) -> Steering:
+    (dataflow,) = pump_of(worker).dataflows
+    steering = dataflow.hooks.named(TOTALS).steering
+    assert steering is not None
+    return steering
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_answers_stay_the_same_and_bins_arrive(seed: int) -> None:
+    """A program that knows nothing of migrations, on `scope.control()`; worker 0 is asked for some from outside."""
+    chance = random.Random(seed)
+    workers, bins, epochs = chance.choice([1, 2, 3]), 8, 14
+    records = [[(chance.randrange(20), 1) for _ in range(4)] for _ in range(epochs)]
+    targets = ["even", "worker:0", f"worker:{workers - 1}", f"0-3={workers - 1},7=0"]
+    asked = [(chance.randrange(epochs), chance.choice(targets)) for _ in range(3)]
+    strategies = ["all-at-once", "fluid", "batched:2", "matched,gap=1", "batched:3,budget=1kB"]
+
+    async def main(worker: Worker) -> tuple[list[tuple[int, int]], list[Movement], list[int], list[int]]:
+        out: list[tuple[int, int]] = []
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=bins, name=TOTALS)
+            probe = totals.inspect(lambda _, record: out.append(record)).probe()
+        begun: list[Movement] = []
+        wanted: list[int] = []
+        for epoch, batch in enumerate(records):
+            for at, to in asked:
+                steering = steering_of(worker)
+                if worker.index or at != epoch or (steering.last and steering.last.under_way):
+                    continue
+                here = totals.handle.configuration
+                wanted = parse_target(to, here, range(workers), np.zeros(bins, np.int64)).tolist()
+                begun.append(steering.migrate(to, chance.choice(strategies)))
+            handle.send(batch[worker.index :: workers])
+            handle.advance_to(epoch + 1)
+            if chance.random() < 0.5:
+                await probe.wait_passed(epoch)
+        for epoch in range(epochs, epochs + 40):
+            handle.advance_to(epoch + 1)
+            await probe.wait_passed(epoch)
+        last = None if worker.index else steering_of(worker).last
+        assert last is None or (not last.under_way and not last.failure and last.shards_done == last.shards)
+        return out, begun, wanted, totals.handle.configuration.tolist()
+
+    results = simulate(main, workers=workers, seed=seed)
+    shown: Counter[tuple[int, int]] = Counter()
+    for out, *_ in results:
+        shown.update(out)
+    counts = Counter(key for batch in records for key, _ in batch)
+    assert shown == Counter((key, number) for key, total in counts.items() for number in range(1, total + 1))
+    _, begun, wanted, configuration = results[0]
+    assert begun
+    assert configuration == wanted
+
+
+def test_the_rest_is_given_up_when_the_inputs_end_and_only_one_is_under_way() -> None:
+    async def main(worker: Worker) -> list[object]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=8, name=TOTALS)
+            probe = totals.probe()
+        if worker.index:
+            return []
+        steering = steering_of(worker)
+        assert steering.last is None
+        dry = steering.migrate("worker:1", "fluid", dry=True)
+        assert (dry.steps, dry.shards, dry.shards_done) == (4, 4, 0)
+        assert steering.last is None
+        begun = steering.migrate("worker:1", "fluid")
+        with pytest.raises(ControlError, match="totals: a migration is under way"):
+            steering.migrate("even", "fluid")
+        handle.close()
+        while not probe.done:
+            await worker.step()
+        given_up = steering.last
+        with pytest.raises(DataflowError):
+            steering.migrate("even", "fluid")
+        return [begun, given_up]
+
+    begun, last = simulate(main, workers=2, seed=1)[0]
+    assert isinstance(begun, Movement) and begun.under_way
+    assert isinstance(last, Movement)
+    assert last.steps_done == last.steps or "given up" in last.failure
+
+
+def test_cancel_leaves_what_has_moved() -> None:
+    async def main(worker: Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=8, name=TOTALS)
+            probe = totals.probe()
+        if not worker.index:
+            steering_of(worker).migrate("worker:1", "fluid")
+            cancelled = steering_of(worker).cancel()
+            assert cancelled is not None and cancelled.shards == 1
+        for epoch in range(10):
+            handle.advance_to(epoch + 1)
+            await probe.wait_passed(epoch)
+        return totals.handle.configuration.tolist()
+
+    assert simulate(main, workers=2, seed=3)[0] == [1, 1, 0, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_even_is_even_and_moves_as_few_as_it_can(seed: int) -> None:
+    chance = random.Random(seed)
+    workers = sorted(chance.sample(range(6), chance.randrange(1, 5)))
+    here = [chance.randrange(6) for _ in range(chance.choice([1, 5, 16, 33]))]
+    words = f"worker:{','.join(map(str, workers))}"
+    there = parse_target(words, here, range(6), np.zeros(len(here), np.int64)).tolist()
+    counts = Counter(there)
+    assert set(counts) <= set(workers)
+    share, more = divmod(len(here), len(workers))
+    assert sorted((counts[worker] for worker in workers), reverse=True) == [share + 1] * more + [share] * (
+        len(workers) - more
+    )
+    had = sorted((here.count(worker) for worker in workers), reverse=True)  # the richest keep one more
+    stay = sum(min(count, share + (at < more)) for at, count in enumerate(had))
+    assert sum(a != b for a, b in zip(here, there, strict=True)) == len(here) - stay
+
+
+def test_bytes_are_evened_out() -> None:
+    sizes = np.array([90, 10, 40, 30, 20, 10], np.int64)
+    there = parse_target("bytes", [0] * 6, [0, 1], sizes)
+    assert sorted(int(sizes[there == worker].sum()) for worker in (0, 1)) == [100, 100]
+    with pytest.raises(ControlError, match="nothing is known of the bytes of bins yet"):
+        parse_target("bytes", [0] * 6, [0, 1], np.zeros(6, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "does not say where bins shall be: say even, bytes"),
+        ("evenly", "does not say where bins shall be"),
+        ("worker:", "does not say where"),
+        ("worker:7", "no worker '7' that can have bins: there are 0, 1"),
+        ("worker:x", "no worker 'x'"),
+        ("9=0", "there is no bin 9"),
+        ("3-1=0", "names no bins"),
+        ("1=5", "no worker '5'"),
+    ],
+)
+def test_targets_that_make_no_sense(words: str, why: str) -> None:
+    with pytest.raises(ControlError, match=why):
+        parse_target(words, [0] * 4, [0, 1], np.ones(4, np.int64))
+
+
+@pytest.mark.parametrize("words", ["", "slow", "batched", "batched:0", "batched:x", "fluid:3", "fluid,speed=3"])
+def test_strategies_that_make_no_sense(words: str) -> None:
+    with pytest.raises(ControlError, match="say all-at-once, fluid, batched:64 or matched"):
+        parse_strategy(words)
+
+
+def test_strategies_have_options() -> None:
+    made = parse_strategy("batched:64, budget=8MiB, gap=2, order=hottest")
+    assert (made.name, made.budget, made.gap, made.order) == ("batches of 64", 8 << 20, 2, "hottest")
+    with pytest.raises(ControlError, match="all at once has no budget"):
+        parse_strategy("all-at-once,budget=1kB")

@@ -1,0 +1,1 @@
+"""Windows over event time, against a direct evaluation."""
