@@ -50,16 +50,14 @@ class Neighbours:
         await trio.lowlevel.checkpoint()
         self.post.setblocking(False)
         while not self.arenas or len(self.sockets) < len(self.workers) - 1:
-            await trio.lowlevel.wait_readable(self.post)
-            self._take()
+            await self._receive()
         return {peer: self._link(peer) for peer in self.sockets}
 
     async def next_joiner(self) -> tuple[int, Link]:
         """The link to a worker that has been started later, when there is one."""
         known = set(self.sockets)
         while not (new := set(self.sockets) - known):
-            await trio.lowlevel.wait_readable(self.post)
-            self._take()
+            await self._receive()
         (peer,) = new
         return peer, self._link(peer)
 
@@ -73,10 +71,18 @@ class Neighbours:
         for sock in self.sockets.values():
             sock.close()
 
-    def _take(self) -> None:
-        said, descriptors, _, _ = socket.recv_fds(self.post, _PARCEL.size, 1)
+    async def _receive(self) -> None:
+        """Takes what comes next. The process that starts workers may be gone: the supervisor knows why, and ends us."""
+        await trio.lowlevel.wait_readable(self.post)
+        try:
+            said, descriptors, _, _ = socket.recv_fds(self.post, _PARCEL.size, 1)
+        except ConnectionResetError:
+            said, descriptors = b"", []
         if not said:
-            raise ConnectionError("the process that starts workers has ended")
+            await trio.sleep_forever()
+        self._take(said, descriptors)
+
+    def _take(self, said: bytes, descriptors: list[int]) -> None:
         life, peer, size = _PARCEL.unpack(said)
         if not descriptors:  # the system drops those that may not be opened
             raise TooManyWorkers("this worker may not open as many files as there are workers: raise ulimit -n")
