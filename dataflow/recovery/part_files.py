@@ -19,6 +19,8 @@ import trio
 from numpy.typing import NDArray
 
 from dataflow.build.hooks import Words
+from dataflow.recovery.backstage import run_backstage
+from dataflow.recovery.direct import pages
 from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, folder_of
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
@@ -57,7 +59,7 @@ class PartBuffers:
         """Memory for so many bytes at least."""
         if size > self.limit:
             return np.empty(size, np.uint8)
-        return self._free.pop() if self._free else np.empty(self.limit, np.uint8)
+        return self._free.pop() if self._free else pages(self.limit)
 
     def give(self, buffer: NDArray[np.uint8]) -> None:
         """Gives memory back, that nobody looks at any more."""
@@ -249,7 +251,7 @@ async def store_part(
 ) -> SavedFile:
     """Hashes a part, puts it and gives its memory back. `number`: of the manifest that will name it."""
     if isinstance(storage, Threaded):
-        saved = await trio.to_thread.run_sync(part.saved, number, worker)
+        saved = await run_backstage(part.saved, number, worker)
     else:
         saved = part.saved(number, worker)
     await storage.put(f"{folder_of(dataflow)}/{saved.name}", part.data)
@@ -257,10 +259,11 @@ async def store_part(
     return saved
 
 
-async def fetch_part(storage: Storage, dataflow: str, file: SavedFile) -> bytes:
+async def fetch_part(storage: Storage, dataflow: str, file: SavedFile) -> bytes | memoryview:
     """A part file, whose checksum is right; SnapshotDamaged if it is not, or if there is none."""
+    name = f"{folder_of(dataflow)}/{file.name}"
     try:
-        data = await storage.get(f"{folder_of(dataflow)}/{file.name}")
+        data = await storage.get_large(name) if isinstance(storage, Threaded) else await storage.get(name)
     except NotThere:
         raise SnapshotDamaged(f"{file.name} is missing in {storage.title}") from None
     if len(data) != file.size:
@@ -333,7 +336,7 @@ def _piece_type() -> object:
     return pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 
-def _digest(data: bytes) -> str:
+def _digest(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 

@@ -30,6 +30,7 @@ HOPELESS = (
 )
 """What has nothing to do with records, and comes again with the next try."""
 
+
 @dataclass(frozen=True, slots=True)
 class Again:
     """All go back to the last snapshot."""

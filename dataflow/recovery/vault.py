@@ -11,6 +11,8 @@ import trio
 
 from dataflow.build.cuts import FOREVER
 from dataflow.build.hooks import Words
+from dataflow.compiled import ahead
+from dataflow.recovery.backstage import run_backstage
 from dataflow.recovery.catalogue import claim, commit
 from dataflow.recovery.format import decode_manifest
 from dataflow.recovery.manifest import Manifest, SavedFile, SavedOperator, follow, stale_shards
@@ -31,6 +33,8 @@ from dataflow.recovery.resume import Resume
 from dataflow.recovery.retention import Retention
 from dataflow.recovery.storage import Storage, StorageError, Threaded
 from dataflow.time.order import Time
+
+ahead.expect(__name__, "dataflow.recovery.keeper", "pyarrow.ipc")
 
 
 class Vault:
@@ -157,7 +161,7 @@ class VaultWriter:
 
     async def _store(self, write: Callable[[], list[FilledPart]]) -> None:
         """In a thread, the stream need not wait while memory is copied, some of it perhaps for the first time."""
-        full = await trio.to_thread.run_sync(write) if self._in_thread else write()
+        full = await run_backstage(write) if self._in_thread else write()
         for part in full:
             self._saved.append(await self._put(part))
         await trio.lowlevel.checkpoint()

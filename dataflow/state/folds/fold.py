@@ -24,6 +24,7 @@ import numpy as np
 
 from dataflow.columns.batch import Columns
 from dataflow.columns.schema import Schema, declared, state_dtype, units, wide, zones
+from dataflow.compiled import ahead
 from dataflow.errors import ConstructionError
 from dataflow.state.values import Value
 
@@ -32,6 +33,7 @@ Function: TypeAlias = Callable[..., object]
 PARAMETERS = ("time", "key", "value", "state", "emit", "later")
 _PLAIN = ("key", "value", "state")
 
+ahead.expect(__name__, "dataflow.state.stores.fold_store", "dataflow.state.folds.driver", "dataflow.columns.scatter")
 
 Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
 """From the columns of saved state (the key and its old fields) to those of the state that there is now."""
