@@ -1,8 +1,8 @@
 """What workers will import, known before there are any.
 
-With recovery a worker that dies is replaced by a fork of the zygote, and everybody waits until the replacement is ready.
-What it would import then takes most of a second (the compiler, and our kernels), so the zygote has imported it before.
-Only what the program is sure to use: who has imported the module in which folds are made has folds.
+With recovery a worker that dies is replaced by a fork of the zygote, and everybody waits until that is ready. What it
+would import then takes most of a second (the compiler, and our kernels), so the zygote has imported it before. Only
+what the program is sure to use: who has imported the module in which folds are made has folds.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ import trio
 
 T = TypeVar("T")
 
-_NICE = 10
+_LOWER = 10  # than what the process has
 
 _lock = threading.Lock()
-_jobs: SimpleQueue[Callable[[], None]] | None = None
+_jobs: SimpleQueue[Callable[[], object]] | None = None
 
 
 async def run_backstage(call: Callable[..., T], *args: object) -> T:
@@ -40,7 +40,12 @@ async def run_backstage(call: Callable[..., T], *args: object) -> T:
     return found.pop().unwrap()
 
 
-def _queue() -> SimpleQueue[Callable[[], None]]:
+def start_backstage(call: Callable[[], object]) -> None:
+    """Has a call made that nobody waits for, and that does not fail."""
+    _queue().put(call)
+
+
+def _queue() -> SimpleQueue[Callable[[], object]]:
     """Where the thread of this process finds what to do; it is made when it is first needed, never before a fork."""
     global _jobs
     with _lock:
@@ -50,8 +55,9 @@ def _queue() -> SimpleQueue[Callable[[], None]]:
         return _jobs
 
 
-def _work(jobs: SimpleQueue[Callable[[], None]]) -> None:
+def _work(jobs: SimpleQueue[Callable[[], object]]) -> None:
     with suppress(OSError, AttributeError):  # where threads have no priority of their own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(own + _LOWER, 19))
     while True:
         jobs.get()()

@@ -48,7 +48,7 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     keeper.main = SavedByMain(scope.dataflow)
 
 
-_TURN = 1 << 16  # words that are copied in one turn: half a megabyte
+_TURN = 1 << 14  # words that are copied in one turn: 128 KiB
 _PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
 
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from dataflow.build.hooks import Words
 from dataflow.recovery.backstage import run_backstage
-from dataflow.recovery.direct import pages
+from dataflow.recovery.direct import pages, touch
 from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, folder_of
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
-LIMIT = 31 << 20  # bytes of a file: where it is read, a block of less than 32 MiB reuses memory (dataflow.launch.heap)
-_GROUP = 4 << 20  # bytes that are gathered before they are written
+LIMIT = 8 << 20  # bytes of a file: what is being written and the next one fit into a processor's cache
+_GROUP = 1 << 20  # bytes that are gathered before they are written
 _ROW = 64  # bytes of a row besides its words and its operator's name, at most
 _BATCH = 2048  # bytes of a batch besides its rows, here and in the footer, at most
 _FRAME = 8192  # bytes of a file besides its batches, at most
@@ -47,13 +47,23 @@ class FilledPart:
 
 
 class PartBuffers:
-    """Memory for part files, to be used again."""
+    """Memory for part files, to be used again: one is being filled while another is written."""
 
-    def __init__(self, limit: int = LIMIT, most: int = 3) -> None:
+    def __init__(self, limit: int = LIMIT, most: int = 2) -> None:
         self.limit = limit
-        self.group: Words = np.empty((2 * _GROUP) // 8, np.uint64)  # where pieces lie together before they are written
+        self.group: Words = np.frombuffer(
+            pages(2 * _GROUP), np.uint64
+        )  # where pieces lie together before they are written
         self._most = most
         self._free: list[NDArray[np.uint8]] = []
+
+    def get_ready(self) -> None:
+        """Touches all of it. For a thread: where memory must come from a host first, that takes a while."""
+        touch(self.group.view(np.uint8))
+        for _ in range(self._most):
+            buffer = pages(self.limit)
+            touch(buffer)
+            self.give(buffer)
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """Memory for so many bytes at least."""
@@ -200,7 +210,7 @@ def _together(pieces: Sequence[Words]) -> Words:
     ends = {piece.ctypes.data + piece.nbytes for piece in pieces[:-1]}
     if pieces and len(ends) == len(pieces) - 1 and all(piece.ctypes.data in ends for piece in pieces[1:]):
         base = pieces[0].base
-        if isinstance(base, np.ndarray) and all(piece.base is base for piece in pieces):
+        if isinstance(base, np.ndarray) and base.dtype == np.uint64 and all(piece.base is base for piece in pieces):
             first = (pieces[0].ctypes.data - base.ctypes.data) // 8
             return base[first : first + sum(map(len, pieces))]
     return np.concatenate([np.empty(0, np.uint64), *pieces])
