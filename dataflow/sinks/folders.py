@@ -23,22 +23,79 @@ from dataflow.time.order import Time
 R = TypeVar("R")
 
 STAGED = "_staged"
+_DRAIN_AT = 1 << 20  # bytes that wait in memory
+
+
+class StagedBytes:
+    """The bytes of a file that is being written, for whoever knows its format. They wait in memory until `drain`: what
+    the disk does not take then stays, in order, and is tried again. So formats need not know of full disks."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._waiting = bytearray()
+        self._given = 0
+        self.closed = False
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Appends bytes."""
+        self._waiting += data
+        self._given += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """How many bytes were appended."""
+        return self._given
+
+    def flush(self) -> None:
+        """Nothing: libraries call this, and must not meet a full disk."""
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes are not on the disk."""
+        return len(self._waiting)
+
+    def drain(self) -> None:
+        """Writes what waits; OSError if the disk does not take all of it."""
+        while self._waiting:
+            del self._waiting[: os.write(self._fd, self._waiting)]
+
+    def finish(self) -> None:
+        """Everything is durable. May be called again, after a failure or a success."""
+        if not self.closed:
+            self.drain()
+            os.fsync(self._fd)
+            self.close()
+
+    def close(self) -> None:
+        """Closes the file as it is."""
+        if not self.closed:
+            self.closed = True
+            os.close(self._fd)
 
 
 class StagedFile(ABC):
     """A file that is being written."""
 
+    def __init__(self, path: Path) -> None:
+        self.bytes = StagedBytes(path)
+
     @abstractmethod
     def write(self, batch: Batch) -> None:
-        """Appends a batch."""
+        """Appends a batch to the bytes, or keeps it for later."""
 
     @abstractmethod
+    def end(self) -> None:
+        """Appends the rest to the bytes. May be called again."""
+
     def finish(self) -> None:
-        """Writes the rest and makes the file durable."""
+        """Writes the rest and makes the file durable. May be called again."""
+        if not self.bytes.closed:
+            self.end()
+            self.bytes.finish()
 
-    @abstractmethod
     def abandon(self) -> None:
         """Closes it as it is."""
+        self.bytes.close()
 
 
 class FolderSink(Sink):
@@ -78,16 +135,21 @@ class FolderWriter(Writer):
         self._file: StagedFile | None = None
         self._name = ""
         self._times: tuple[Time, Time] = (0, 0)  # the first and the last in the file
+        self._full: list[tuple[StagedFile, str, str]] = []  # files to which nothing is added, and both of their names
         self._prepared: list[tuple[str, str]] = []  # (staged name, final name), not committed
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.abandon()
+        for file in (self._file, *(file for file, _, _ in self._full)):
+            if file is not None:
+                file.abandon()
 
     async def write(self, time: Time, batch: Batch) -> None:
         await self._place.away(lambda: self._guarded(lambda: self._write(time, batch)))
 
     def _write(self, time: Time, batch: Batch) -> None:
+        """Writes what waits first: if the disk does not take that, nothing of the batch was taken."""
+        if self._file is not None and self._file.bytes.waiting > _DRAIN_AT:
+            self._file.bytes.drain()
         if self._file is None:
             self._staged.mkdir(parents=True, exist_ok=True)
             self._name = f"{self._writer}-{self._number}{self._sink.ending}"
@@ -98,19 +160,24 @@ class FolderWriter(Writer):
         self._times = self._times[0], time
 
     async def prepare(self, time: Time) -> object:
-        if self._file is not None:
+        if self._file is not None or self._full:
             await self._place.away(lambda: self._guarded(self._finish))
         return [list(names) for names in self._prepared] or None
 
     def _finish(self) -> None:
-        assert self._file is not None
-        self._file.finish()
+        """If the disk does not take all of it, the rest is tried again; what is written meanwhile goes to another
+        file."""
+        if self._file is not None:
+            first, last = self._times
+            # With the writer's own name in it, it replaces no file of another run, whose times are the same.
+            final = f"{first:012d}-{last:012d}-{self._writer.replace('-', '.')}{self._sink.ending}"
+            self._full.append((self._file, self._name, final))
+            self._file = None
+        for file, _, _ in self._full:
+            file.finish()
         _sync(self._staged)
-        first, last = self._times
-        # With the writer's own name in it, it replaces no file of another run, whose times are the same.
-        final = f"{first:012d}-{last:012d}-{self._writer.replace('-', '.')}{self._sink.ending}"
-        self._prepared.append((self._name, final))
-        self._file = None
+        self._prepared += [(name, final) for _, name, final in self._full]
+        self._full = []
 
     async def commit(self, token: object) -> None:
         names = _names(token)

@@ -29,7 +29,7 @@ class _JsonLines(FolderSink):
 
 class _JsonFile(StagedFile):
     def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115  # closed by finish or abandon
+        super().__init__(path)
         self._shape = shape
         self._title = title
 
@@ -38,7 +38,7 @@ class _JsonFile(StagedFile):
             lines = [_ENCODE(value) for value in self._values(batch)]
         except (TypeError, ValueError) as error:
             raise SinkError(f"{self._title}: a record cannot be written as JSON: {error}") from None
-        self._file.writelines(f"{line}\n" for line in lines)
+        self.bytes.write("".join(f"{line}\n" for line in lines).encode())
 
     def _values(self, batch: Batch) -> list[Value]:
         if self._shape is not None:
@@ -47,13 +47,8 @@ class _JsonFile(StagedFile):
             return [dict(zip(batch.names, row, strict=True)) for row in batch.rows()]
         return list(batch)
 
-    def finish(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-    def abandon(self) -> None:
-        self._file.close()
+    def end(self) -> None:
+        """Nothing is left."""
 
 
 def _known(value: Value) -> Value:

@@ -36,10 +36,9 @@ class _ParquetFile(StagedFile):
     """The first row group says what the columns are; later ones are converted to that, or refused."""
 
     def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
-        self._path = path
+        super().__init__(path)
         self._shape = shape
         self._title = title
-        self._file = open(path, "wb")  # noqa: SIM115  # closed by finish or abandon
         self._writer: pq.ParquetWriter | None = None
         self._tables: list[pa.Table] = []
         self._rows = 0
@@ -78,21 +77,16 @@ class _ParquetFile(StagedFile):
         try:
             table = pa.concat_tables(tables, promote_options="permissive")
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._file, table.schema)
+                self._writer = pq.ParquetWriter(self.bytes, table.schema)
             self._writer.write_table(table.select(self._writer.schema.names).cast(self._writer.schema))
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise SinkError(f"{self._title}: batches have columns that do not fit together: {error}") from None
 
-    def finish(self) -> None:
+    def end(self) -> None:
+        """The last row group, and the footer."""
         self._write_group()
         if self._writer is not None:
             self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-    def abandon(self) -> None:
-        self._file.close()
 
 
 def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
