@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-import outcome
 import trio
 
 T = TypeVar("T")
@@ -28,16 +28,19 @@ _jobs: SimpleQueue[Callable[[], object]] | None = None
 async def run_backstage(call: Callable[..., T], *args: object) -> T:
     """What a call gives, made by the thread when those before it are done. Cannot be cancelled."""
     token, done = trio.lowlevel.current_trio_token(), trio.Event()
-    found: list[outcome.Value[T] | outcome.Error] = []
+    found = Future[T]()
 
     def job() -> None:
-        found.append(outcome.capture(call, *args))
+        try:
+            found.set_result(call(*args))
+        except BaseException as error:
+            found.set_exception(error)
         token.run_sync_soon(done.set)
 
     _queue().put(job)
     with trio.CancelScope(shield=True):
         await done.wait()
-    return found.pop().unwrap()
+    return found.result()
 
 
 def start_backstage(call: Callable[[], object]) -> None:
