@@ -135,16 +135,26 @@ def test_a_failure_is_shown_and_raised(kernel: Kernel) -> None:
     assert "your code: Cell In" in output.text and "in bad: return 1 / y" in output.text
 
 
-def test_interrupting_a_cell_ends_its_run(kernel: Kernel) -> None:
+INTERRUPTED = """
+import os, signal, threading, time
+def interrupt():
+    while not os.path.exists(flag):
+        time.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGINT)
+async def flagged(worker):
+    open(flag, "w").close()
+    await endless(worker)
+threading.Thread(target=interrupt).start()
+dataflow.execute(flagged, workers=WORKERS)
+"""
+
+
+def test_interrupting_a_cell_ends_its_run(kernel: Kernel, tmp_path: Path) -> None:
     kernel.run(PREPARED)
     kernel.run(LIVE.partition("run = live")[0])
     for workers in (1, 2):
-        identity = kernel.begin(
-            f"import threading, os, signal\n"
-            f"threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-            f"dataflow.execute(endless, workers={workers})"
-        )
-        assert "KeyboardInterrupt" in kernel.finish(identity).error
+        kernel.run(f"flag = {str(tmp_path / str(workers))!r}")
+        assert "KeyboardInterrupt" in kernel.run(INTERRUPTED.replace("WORKERS", str(workers))).error
     assert kernel.run("1 + 1").result["text/plain"] == "2"
 
 
@@ -157,4 +167,3 @@ def test_the_page_is_a_notebook(kernel: Kernel) -> None:
     assert kernel.run("results, first.rows(), sorted(table.rows())").result["text/plain"] == (
         "([999, 999], [('DE', 3), ('FR', 5)], [('DE', 3), ('DE', 4), ('FR', 5)])"
     )
-    assert Path(ROOT).exists()
