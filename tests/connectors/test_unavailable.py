@@ -14,10 +14,30 @@ import pytest
 import dataflow
 from dataflow import sinks, sources
 from dataflow.recovery.memory import MemoryStorage
-from dataflow.sinks import databases, folders
+from dataflow.sinks import databases, staged
 from dataflow.testing import simulate
 from tests.connectors.cases import crash_until_done, right_rows
-from tests.connectors.places import JsonLines, KeyedSqlite, Parquet, Shown, Sqlite, place
+from tests.connectors.places import (
+    Arrow,
+    CompressedJsonLines,
+    Delta,
+    JsonLines,
+    KeyedSqlite,
+    Parquet,
+    Shown,
+    Sqlite,
+    place,
+)
+    Arrow,
+    CompressedJsonLines,
+    Delta,
+    JsonLines,
+    KeyedSqlite,
+    Parquet,
+    Shown,
+    Sqlite,
+    place,
+)
 from tests.engine.harness import failsafe
 
 
@@ -55,11 +75,11 @@ class Flaky:
         return call
 
 
-@pytest.mark.parametrize("kind", [JsonLines, Parquet, Sqlite, KeyedSqlite])
+@pytest.mark.parametrize("kind", [JsonLines, CompressedJsonLines, Parquet, Arrow, Delta, Sqlite, KeyedSqlite])
 def test_nothing_is_lost_or_doubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Shown]) -> None:
     """Through crashes, with memory for very little, so that writing meets the disk as well as preparing."""
     refused = 0
-    monkeypatch.setattr(folders, "_DRAIN_AT", 20)
+    monkeypatch.setattr(staged, "_DRAIN_AT", 20)
     monkeypatch.setattr(databases, "_STAGE_AT", 4)
     monkeypatch.setattr(databases, "_MOST", 8)
     for seed in range(5):
