@@ -28,16 +28,6 @@ from tests.connectors.places import (
     Sqlite,
     place,
 )
-    Arrow,
-    CompressedJsonLines,
-    Delta,
-    JsonLines,
-    KeyedSqlite,
-    Parquet,
-    Shown,
-    Sqlite,
-    place,
-)
 from tests.engine.harness import failsafe
 
 
