@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from megaphone import plans
 from megaphone.control.files import follow, read_control
 from megaphone.control.replans import Replan
+from megaphone.control.tree import Merge, Split
 from megaphone.control.updates import Assign, ControlError, Move, Moves
 from megaphone.keys.pins import Pin, Pins, Unpin
 from megaphone.migration.controller import Controller
@@ -70,11 +71,13 @@ __all__ = [
     "ControlError",
     "Controller",
     "Group",
+    "Merge",
     "Move",
     "Moves",
     "Pin",
     "Pins",
     "Replan",
+    "Split",
     "Unpin",
     "all_at_once",
     "as_of_join",

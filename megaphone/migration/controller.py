@@ -18,11 +18,12 @@ from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.replans import Replan, check_replan
+from megaphone.control.tree import BinTree
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
-from megaphone.migration.strategies import Change, Strategy, all_at_once
+from megaphone.migration.strategies import Change, Strategy, all_at_once, changes_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ class _Step:
 
 def _total(moves: list[Move], sizes: Mapping[int, int] | None) -> int | None:
     """The bytes of some bins; None if one of them is not known."""
-    if sizes is None or any(sizes[move.bin] < 0 for move in moves):
+    if sizes is None:
         return None
-    return sum(sizes[move.bin] for move in moves)
+    known = [sizes[number] for move in moves for number in move.numbers]
+    return None if min(known, default=0) < 0 else sum(known)
 
 
 class Controller:
@@ -101,8 +103,13 @@ class Controller:
 
     @property
     def configuration(self) -> tuple[int, ...]:
-        """Where each bin is, as far as that is final."""
+        """Where each of the finest bins is, as far as that is final."""
         return tuple(self._operator.configuration.tolist())
+
+    @property
+    def tree(self) -> BinTree:
+        """The bins that there are, as far as that is final."""
+        return self._operator.tree
 
     @property
     def pinned(self) -> dict[Key, int]:
@@ -159,14 +166,16 @@ class Controller:
         strategy: Strategy | None = None,
         pins: Mapping[Key, int | None] | None = None,
     ) -> None:
-        """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
+        """Begins a migration from where bins are to `to`, a worker for each of the finest bins. What moves is cut along
+        the bins that there are, and finer where a part of one goes elsewhere. ControlError if a migration is under way,
+        or `to` makes no sense.
 
         `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
         step of their own, before the others.
         """
         self._require_rest()
         usable, workers = self._usable(strategy), self._target(to)
-        changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(self.configuration, workers, strict=True)) if a != z]
+        changes = changes_between(self._operator.configuration, np.array(workers), self._operator.tree)
         self._pins = self._checked(pins) if pins else None
         self._begin(usable, changes, None)
 
@@ -292,7 +301,8 @@ class Controller:
 
     def _updates(self, step: list[Move]) -> list[Update]:
         """What is said for a step: which bins go where, and which get another plan."""
-        bins, workers = np.array([move.bin for move in step]), np.array([move.worker for move in step])
+        bins = np.array([number for move in step for number in move.numbers])
+        workers = np.array([move.worker for move in step for _ in move.numbers])
         if self._replan is None:
             return [Moves(bins, workers)]
         assert self._replan.bins is not None and isinstance(self._operator, Handle)
@@ -303,9 +313,9 @@ class Controller:
         return updates + ([Moves(bins[moved], workers[moved])] if moved.any() else [])
 
     def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
-        """By bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
+        """By finest bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
         if not self.statistics.kept or self._strategy.limit is None:
             return None
-        bins = np.array([move.bin for move in step])
+        bins = np.array([number for move in step for number in move.numbers])
         sizes = self.statistics.sizes_of(bins, self._operator.configuration)
         return dict(zip(bins.tolist(), sizes.tolist(), strict=True))

@@ -17,6 +17,7 @@ from megaphone.assembly import Migratable
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.migration.controller import Controller
+from megaphone.migration.strategies import changes_between
 from megaphone.migration.words import parse_strategy, parse_target
 
 
@@ -63,12 +64,13 @@ class OutsideSteering:
         """Begins a migration to where the words say, or only says what it would be."""
         controller, cut = self._steered(), parse_strategy(strategy)
         handle = self._operator.handle
-        here, sizes = handle.configuration, handle.statistics.bytes
-        there = parse_target(to, here, range(handle.peers), sizes)
+        known = handle.statistics
+        there = parse_target(to, handle.configuration, handle.tree, range(handle.peers), known.bytes)
         if controller.busy:
             raise ControlError(f"{self._name}: a migration is under way: wait until it is done, or cancel it")
         if dry:
-            steps = cut.steps(here.tolist(), there.tolist(), sizes.tolist(), handle.statistics.records.tolist())
+            changes = changes_between(handle.configuration, there, handle.tree)
+            steps = cut.cut_up(changes, known.bytes.tolist(), known.records.tolist())
             return Movement(to, strategy, len(steps), 0, sum(map(len, steps)), 0)
         controller.migrate(there, cut)
         self._words, self._failure = (to, strategy), ""

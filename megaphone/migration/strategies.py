@@ -5,9 +5,10 @@ A step is a list of moves that take effect at one time. Fewer steps finish soone
 receives at most one bin (section 4.4): such moves do not stand in each other's way.
 
 Bins go in the order of their numbers, or the biggest or hottest first. A byte budget bounds what is in flight: a step
-whose bins are larger together is split, and a bin that is larger alone goes alone (F sends it in pieces). All but
-all-at-once have one: what a user asks for, or else `USUAL`, as far as sizes are known. A step holds records up for as
-long as its bytes take, so a number of bins alone promises nothing.
+whose bins are larger together is split, and so is a bin that is larger alone, as far as there are finer ones; a finest
+bin that is larger goes alone (F sends it in pieces). All but all-at-once have one: what a user asks for, or else
+`USUAL`, as far as sizes are known. A step holds records up for as long as its bytes take, so a number of bins alone
+promises nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from megaphone.control.tree import BinTree
 from megaphone.control.updates import Move
 
 Assignment = Sequence[int]  # by bin, the worker
@@ -29,11 +32,21 @@ Order = Literal["biggest", "hottest"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A bin that moves, or changes its plan where it is."""
+    """A bin that moves, or changes its plan where it is: the number of its first finest bin, and how many it has."""
 
     bin: int
     origin: int
     destination: int
+    count: int = 1
+
+
+def changes_between(here: NDArray[np.integer], there: NDArray[np.integer], tree: BinTree) -> list[Change]:
+    """The bins that move, where `here` and `there` are by finest bin. A bin of which parts go elsewhere is cut."""
+    parts = tree.cut(there)
+    firsts, counts = parts.firsts, parts.counts
+    moving = here[firsts] != there[firsts]
+    columns = (firsts, here[firsts], there[firsts], counts)
+    return [Change(*change) for change in zip(*(column[moving].tolist() for column in columns), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +98,39 @@ class Strategy:
     ) -> list[list[Move]]:
         """The steps of any changes: bins may stay where they are, if it is their plan that changes."""
         weights = {"biggest": sizes, "hottest": records}.get(self.order or "")
-        if weights is not None:
-            changes.sort(key=lambda change: -weights[change.bin])  # stable: equal ones stay in the order of numbers
-        return [[Move(change.bin, change.destination) for change in step] for step in self.cut(changes) if step]
+        if weights is not None:  # stable: equal ones stay in the order of numbers
+            changes.sort(key=lambda change: -sum(weights[change.bin : change.bin + change.count]))
+        return [[Move(c.bin, c.destination, count=c.count) for c in step] for step in self.cut(changes) if step]
 
     def split(self, step: list[Move], sizes: Mapping[int, int] | Sequence[int] | None) -> tuple[list[Move], list[Move]]:
-        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by bin: a bin whose
-        size is not known (it is below 0) goes alone. None if none will ever be: then bins go one by one if a budget was
-        asked for, and all together if not.
+        """The part of a step that goes now, within the budget, and what must wait. Sizes in bytes, by finest bin: one
+        whose size is not known (it is below 0) goes alone. None if none will ever be: then bins go one by one if a
+        budget was asked for, and all together if not. A bin above the budget is cut in halves until a part fits.
 
         >>> fluid(budget=100).split([Move(0, 1), Move(1, 1), Move(2, 1)], [60, 60, 10])
         ([Move(bin=0, worker=1)], [Move(bin=1, worker=1), Move(bin=2, worker=1)])
+        >>> fluid(budget=100).split([Move(0, 1, count=4)], [60, 30, 60, 10])
+        ([Move(bin=0, worker=1, count=2)], [Move(bin=2, worker=1, count=2)])
         """
         budget = self.limit
         if budget is None:
             return step, []
         if sizes is None:
             return (step, []) if self.budget is None else (step[:1], step[1:])
+        while step and step[0].count > 1 and _weight(step[0], sizes, budget) > budget:
+            step = [*step[0].halves(), *step[1:]]
         total = 0
         for count, move in enumerate(step):
-            size = int(sizes[move.bin])
-            total += size if size >= 0 else budget + 1
+            total += _weight(move, sizes, budget)
             if count and total > budget:
                 return step[:count], step[count:]
         return step, []
+
+
+def _weight(move: Move, sizes: Mapping[int, int] | Sequence[int], budget: int) -> int:
+    """The bytes of a bin; more than the budget if a part of it is not known."""
+    known = [int(sizes[number]) for number in move.numbers]
+    return sum(known) if min(known) >= 0 else budget + 1
 
 
 def all_at_once(gap: int = 0, order: Order | None = None) -> Strategy:

@@ -1,7 +1,8 @@
 """Where bins shall be and how they get there, as words: what a person says to a running program. Pure.
 
 Targets: `even` (as many bins on each worker, with the fewest moves), `bytes` (as many bytes, as far as whole bins
-allow), `worker:1` or `worker:0,2` (all bins there, evenly), and single bins, `7=1` or `0-63=1,64=0`.
+allow), `worker:1` or `worker:0,2` (all bins there, evenly), and single bins: finest ones by their numbers, `7=1` or
+`0-63=1,64=0`, or prefixes, `0110*=1`.
 Strategies: `all-at-once`, `fluid`, `batched:64`, `matched`, with options: `batched:64,budget=8MB,gap=2,order=biggest`.
 """
 
@@ -14,39 +15,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from megaphone.control.checks import within
+from megaphone.control.tree import BinTree, run_of
 from megaphone.errors import ControlError
 from megaphone.migration.strategies import Order, Strategy, all_at_once, batched, fluid, matched
 
 Places = NDArray[np.int64]
 
-TARGETS = "even, bytes, worker:1 (or worker:0,1), or bins as 7=1 or 0-63=1,64=0"
+TARGETS = "even, bytes, worker:1 (or worker:0,1), or bins as 7=1, 0-63=1,64=0 or 0110*=1"
 STRATEGIES = "all-at-once, fluid, batched:64 or matched, with budget=8MB, gap=2 or order=biggest after a comma"
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20}
 _BINS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?=([0-9]{1,5})")
+_PREFIX = re.compile(r"([01]*\*)=([0-9]{1,5})")
 
 
 def parse_target(
-    text: str, current: Sequence[int] | NDArray[np.integer], workers: Sequence[int], sizes: Places
+    text: str,
+    current: Sequence[int] | NDArray[np.integer],
+    tree: BinTree,
+    workers: Sequence[int],
+    sizes: NDArray[np.integer],
 ) -> Places:
-    """By bin, the worker that the words say. `workers` can have bins; `sizes` in bytes, as far as they are known.
+    """By finest bin, the worker that the words say. `workers` can have bins; `sizes` in bytes, as far as they are
+    known. `even`, `bytes` and `worker:` move the bins of the tree whole.
 
-    >>> parse_target("even", [0, 0, 0, 0], [0, 1], np.zeros(4)).tolist()
+    >>> fine, none = BinTree.even(4, 4), np.zeros(4, np.int64)
+    >>> parse_target("even", [0, 0, 0, 0], fine, [0, 1], none).tolist()
     [0, 0, 1, 1]
-    >>> parse_target("worker:1", [0, 0, 0, 0], [0, 1], np.zeros(4)).tolist()
+    >>> parse_target("worker:1", [0, 0, 0, 0], fine, [0, 1], none).tolist()
     [1, 1, 1, 1]
-    >>> parse_target("0-1=1", [0, 0, 0, 0], [0, 1], np.zeros(4)).tolist()
+    >>> parse_target("0-1=1", [0, 0, 0, 0], fine, [0, 1], none).tolist()
     [1, 1, 0, 0]
+    >>> parse_target("1*=1", [0, 0, 0, 0], fine, [0, 1], none).tolist()
+    [0, 0, 1, 1]
     """
     here = np.array(current, np.int64)
     if text == "even":
-        return _even(here, list(workers))
+        return tree.spread(_even(here[tree.firsts], list(workers)))
     if text == "bytes":
-        return _even_bytes(here, list(workers), sizes)
+        return tree.spread(_even_bytes(here[tree.firsts], list(workers), tree.total(sizes)))
     kind, _, rest = text.partition(":")
     if kind == "worker" and rest:
         named = sorted({_worker(each, workers) for each in rest.split(",")})
-        return _even(here, named)
+        return tree.spread(_even(here[tree.firsts], named))
     for part in text.split(","):
+        prefix = _PREFIX.fullmatch(part.strip())
+        if prefix is not None:
+            here[run_of(prefix[1], len(here)).slice] = _worker(prefix[2], workers)
+            continue
         match = _BINS.fullmatch(part.strip())
         if match is None:
             raise ControlError(f"{text!r} does not say where bins shall be: say {TARGETS}")

@@ -15,6 +15,7 @@ from dataflow.errors import DataflowError
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 from megaphone import ControlError
+from megaphone.control.tree import BinTree
 from megaphone.migration.words import parse_strategy, parse_target
 
 TOTALS = "totals"
@@ -56,7 +57,7 @@ def test_answers_stay_the_same_and_bins_arrive(seed: int) -> None:
                 if worker.index or at != epoch or (steering.last and steering.last.under_way):
                     continue
                 here = totals.handle.configuration
-                wanted = parse_target(to, here, range(workers), np.zeros(bins, np.int64)).tolist()
+                wanted = parse_target(to, here, totals.handle.tree, range(workers), np.zeros(bins, np.int64)).tolist()
                 begun.append(steering.migrate(to, chance.choice(strategies)))
             handle.send(batch[worker.index :: workers])
             handle.advance_to(epoch + 1)
@@ -134,7 +135,7 @@ def test_even_is_even_and_moves_as_few_as_it_can(seed: int) -> None:
     workers = sorted(chance.sample(range(6), chance.randrange(1, 5)))
     here = [chance.randrange(6) for _ in range(chance.choice([1, 5, 16, 33]))]
     words = f"worker:{','.join(map(str, workers))}"
-    there = parse_target(words, here, range(6), np.zeros(len(here), np.int64)).tolist()
+    there = parse_target(words, here, fine(len(here)), range(6), np.zeros(len(here), np.int64)).tolist()
     counts = Counter(there)
     assert set(counts) <= set(workers)
     share, more = divmod(len(here), len(workers))
@@ -146,12 +147,27 @@ def test_even_is_even_and_moves_as_few_as_it_can(seed: int) -> None:
     assert sum(a != b for a, b in zip(here, there, strict=True)) == len(here) - stay
 
 
+def fine(bins: int) -> BinTree:
+    return BinTree.even(bins, bins)
+
+
+def test_bins_of_several_move_whole() -> None:
+    tree = BinTree.of_counts([8, 4, 2, 2])
+    sizes = np.arange(16)
+    there = {words: parse_target(words, [0] * 16, tree, [0, 1], sizes) for words in ("even", "bytes", "worker:1")}
+    assert all(tree.is_uniform(places) for places in there.values())
+    assert Counter(there["even"][tree.firsts].tolist()) == {0: 2, 1: 2}
+    assert (sizes[there["bytes"] == 1].sum(), sizes.sum()) == (67, 120)  # 38 and 29; 28 and 25 stay
+    assert set(there["worker:1"].tolist()) == {1}
+    assert parse_target("10*=1,3=1", [0] * 16, tree, [0, 1], sizes).nonzero()[0].tolist() == [3, 8, 9, 10, 11]
+
+
 def test_bytes_are_evened_out() -> None:
     sizes = np.array([90, 10, 40, 30, 20, 10], np.int64)
-    there = parse_target("bytes", [0] * 6, [0, 1], sizes)
+    there = parse_target("bytes", [0] * 6, fine(6), [0, 1], sizes)
     assert sorted(int(sizes[there == worker].sum()) for worker in (0, 1)) == [100, 100]
     with pytest.raises(ControlError, match="nothing is known of the bytes of bins yet"):
-        parse_target("bytes", [0] * 6, [0, 1], np.zeros(6, np.int64))
+        parse_target("bytes", [0] * 6, fine(6), [0, 1], np.zeros(6, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -165,11 +181,13 @@ def test_bytes_are_evened_out() -> None:
         ("9=0", "there is no bin 9"),
         ("3-1=0", "names no bins"),
         ("1=5", "no worker '5'"),
+        ("010*=1", "there is no bin '010\\*': the finest of 4 bins have 2 bits"),
+        ("0*=2", "no worker '2'"),
     ],
 )
 def test_targets_that_make_no_sense(words: str, why: str) -> None:
     with pytest.raises(ControlError, match=why):
-        parse_target(words, [0] * 4, [0, 1], np.ones(4, np.int64))
+        parse_target(words, [0] * 4, fine(4), [0, 1], np.ones(4, np.int64))
 
 
 @pytest.mark.parametrize("words", ["", "slow", "batched", "batched:0", "batched:x", "fluid:3", "fluid,speed=3"])
