@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dataflow import Probe, Stream
 from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
@@ -20,7 +23,7 @@ from dataflow.time.order import Time
 from megaphone.control.arranging import Arrangement, Table, dealt_out
 from megaphone.control.configuration import Configurations
 from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
-from megaphone.control.tree import BinTree
+from megaphone.control.tree import BinTree, prefix_of
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, as_list
@@ -131,8 +134,16 @@ class BinPlacement:
         return self._handle.members
 
     def workers(self) -> Table:
-        """By bin, its worker, as far as that is final."""
+        """By finest bin, its worker, as far as that is final."""
         return self._handle.configuration
+
+    def groups(self) -> NDArray[np.int64]:
+        """By bin, how many finest ones it has."""
+        return self._handle.tree.counts
+
+    def group_name(self, shard: int) -> str:
+        """The prefix of the bin that has a finest one."""
+        return prefix_of(self._handle.tree.run_at(shard), self._handle.bins)
 
 
 class BinLoads:

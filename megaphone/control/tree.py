@@ -25,7 +25,7 @@ _PREFIX = re.compile(r"([01]{0,20})\*")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BinRun:
     """A bin, by its finest ones: the first, and how many."""
 
     first: int
@@ -37,24 +37,24 @@ class Run:
         return slice(self.first, self.first + self.count)
 
 
-def prefix_of(run: Run, finest: int) -> str:
+def prefix_of(run: BinRun, finest: int) -> str:
     """The name of a bin.
 
-    >>> prefix_of(Run(8, 8), 16), prefix_of(Run(0, 16), 16)
+    >>> prefix_of(BinRun(8, 8), 16), prefix_of(BinRun(0, 16), 16)
     ('1*', '*')
     """
     length = (finest // run.count).bit_length() - 1
     return f"{run.first // run.count:0{length}b}*" if length else "*"
 
 
-def run_of(bin: SupportsIndex | str, finest: int) -> Run:
+def run_of(bin: SupportsIndex | str, finest: int) -> BinRun:
     """The bin of a name: a prefix with a star, or the number of a finest one. ControlError if there is none.
 
     >>> run_of("011*", 16), run_of(5, 16)
-    (Run(first=6, count=2), Run(first=5, count=1))
+    (BinRun(first=6, count=2), BinRun(first=5, count=1))
     """
     if not isinstance(bin, str):
-        return Run(within(bin, finest, "bin"), 1)
+        return BinRun(within(bin, finest, "bin"), 1)
     match = _PREFIX.fullmatch(bin)
     depth = finest.bit_length() - 1
     if match is None:
@@ -62,7 +62,7 @@ def run_of(bin: SupportsIndex | str, finest: int) -> Run:
     bits = match[1]
     if len(bits) > depth:
         raise ControlError(f"there is no bin {bin!r}: the finest of {finest} bins have {depth} bits")
-    return Run(int(bits or "0", 2) << (depth - len(bits)), finest >> len(bits))
+    return BinRun(int(bits or "0", 2) << (depth - len(bits)), finest >> len(bits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class BinTree:
         return bool((self.levels == self._depth).all())
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[BinRun]:
         """The bins, in order."""
-        return [Run(*run) for run in zip(self.firsts.tolist(), self.counts.tolist(), strict=True)]
+        return [BinRun(*run) for run in zip(self.firsts.tolist(), self.counts.tolist(), strict=True)]
 
     @property
     def names(self) -> list[str]:
@@ -174,10 +174,10 @@ class BinTree:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def run_at(self, number: int) -> Run:
+    def run_at(self, number: int) -> BinRun:
         """The bin that has a finest one."""
         count = self.finest >> int(self.levels[number])
-        return Run(number // count * count, count)
+        return BinRun(number // count * count, count)
 
     def indexes(self, numbers: NDArray[np.integer]) -> Numbers:
         """The bins, by index, that have these finest ones."""
@@ -213,7 +213,7 @@ class BinTree:
             np.maximum(part, self._level(run) + update.into.bit_length() - 1, out=part)
             for level in range(1, self._level(run) + 1):  # what has the bin, from the outside in, is no bin any more
                 count = self.finest >> (level - 1)
-                around = levels[Run(run.first // count * count, count).slice]
+                around = levels[BinRun(run.first // count * count, count).slice]
                 np.maximum(around, level, out=around)
         return BinTree(levels)
 
@@ -243,7 +243,7 @@ class BinTree:
             tree = BinTree(np.where(coarsest, tree.levels + 1, tree.levels).astype(np.uint8))
         return tree
 
-    def _level(self, run: Run) -> int:
+    def _level(self, run: BinRun) -> int:
         return (self.finest // run.count).bit_length() - 1
 
     def _check(self) -> None:

@@ -18,7 +18,7 @@ from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.replans import Replan, check_replan
-from megaphone.control.tree import BinTree
+from megaphone.control.tree import BinTree, Merge, Split, check_shape
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
@@ -94,7 +94,7 @@ class Controller:
         self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
         self._strategy = all_at_once()
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
-        self._pins: Pins | None = None  # single keys that move before the first step
+        self._ahead: list[Update] = []  # what is said in a step of its own before the others: pins, splits, merges
         self._replan: Replan | None = None  # the plan that bins of the steps get, if it is about that
         self._under_way: deque[_Step] = deque()  # invariant: in the order of their times, of which no two are equal
         self._progress = MigrationProgress(0, 0, 0, 0)
@@ -110,6 +110,11 @@ class Controller:
     def tree(self) -> BinTree:
         """The bins that there are, as far as that is final."""
         return self._operator.tree
+
+    @property
+    def counts(self) -> Numbers:
+        """By bin, how many of the finest ones it has."""
+        return self.tree.counts
 
     @property
     def pinned(self) -> dict[Key, int]:
@@ -144,7 +149,7 @@ class Controller:
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return bool(self._under_way or self._waiting) or self._pins is not None
+        return bool(self._under_way or self._waiting or self._ahead)
 
     def passed(self, time: Time) -> bool:
         """Whether the operator has done everything at `time`, on all workers."""
@@ -165,19 +170,34 @@ class Controller:
         to: Sequence[int] | NDArray[np.integer],
         strategy: Strategy | None = None,
         pins: Mapping[Key, int | None] | None = None,
+        splits: Sequence[str | Split] = (),
+        merges: Sequence[str | Merge] = (),
     ) -> None:
         """Begins a migration from where bins are to `to`, a worker for each of the finest bins. What moves is cut along
         the bins that there are, and finer where a part of one goes elsewhere. ControlError if a migration is under way,
         or `to` makes no sense.
 
-        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
-        step of their own, before the others.
+        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. `splits`,
+        `merges`: as in `reshape`. All these are a step of their own, before the others.
         """
         self._require_rest()
         usable, workers = self._usable(strategy), self._target(to)
         changes = changes_between(self._operator.configuration, np.array(workers), self._operator.tree)
-        self._pins = self._checked(pins) if pins else None
+        shapes = self._shapes(splits, merges)
+        self._ahead = shapes + ([self._checked(pins)] if pins else [])
         self._begin(usable, changes, None)
+
+    def reshape(self, splits: Sequence[str | Split] = (), merges: Sequence[str | Merge] = ()) -> None:
+        """Splits and merges bins, all at one time: prefixes (a bin is split in two), or whole updates. ControlError if
+        a migration is under way, or one makes no sense. State moves only where bins of several workers are merged."""
+        self._require_rest()
+        self._ahead = self._shapes(splits, merges)
+        self._begin(all_at_once(), [], None)
+
+    def _shapes(self, splits: Sequence[str | Split], merges: Sequence[str | Merge]) -> list[Update]:
+        updates: list[Split | Merge] = [Split(each) if isinstance(each, str) else each for each in splits]
+        updates += [Merge(each) if isinstance(each, str) else each for each in merges]
+        return [check_shape(update, self._operator.bins, self._operator.peers) for update in updates]
 
     def replan(
         self,
@@ -212,7 +232,7 @@ class Controller:
         steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
         self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
         self._idle_since = strategy.gap
-        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+        self._progress = MigrationProgress(0, len(steps) + bool(self._ahead), 0, sum(map(len, steps)))
 
     def _require_rest(self) -> None:
         if self.busy:
@@ -244,8 +264,8 @@ class Controller:
         now = self._progress
         self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
         self._waiting.clear()
-        if self._pins is not None:
-            self._pins = None
+        if self._ahead:
+            self._ahead = []
             self._progress = replace(self._progress, steps=self._progress.steps - 1)
 
     def advance_to(self, time: Time) -> None:
@@ -259,11 +279,12 @@ class Controller:
             self._idle_since += 1
         while self._under_way and self._operator.passed(self._under_way[0].time):
             self._complete(self._under_way.popleft())
-        if self._pins is not None and not self._under_way and self._idle_since >= self._strategy.gap:
-            self._control.send([self._pins])
-            self._under_way.append(_Step(time, [], None))
-            self._pins = None
-        elif self._waiting and self._pins is None:
+        if self._ahead:
+            if not self._under_way and self._idle_since >= self._strategy.gap:
+                self._control.send(self._ahead)
+                self._under_way.append(_Step(time, [], None))
+                self._ahead = []
+        elif self._waiting:
             self._send_step(time)
 
     def _complete(self, step: _Step) -> None:

@@ -2,7 +2,8 @@
 
 Targets: `even` (as many bins on each worker, with the fewest moves), `bytes` (as many bytes, as far as whole bins
 allow), `worker:1` or `worker:0,2` (all bins there, evenly), and single bins: finest ones by their numbers, `7=1` or
-`0-63=1,64=0`, or prefixes, `0110*=1`.
+`0-63=1,64=0`, or prefixes, `0110*=1`. In their place bins can be split and merged: `split:0110*` (in two; `/8`: in
+eight), `merge:011*` (`=1`: at worker 1), several with commas between them.
 Strategies: `all-at-once`, `fluid`, `batched:64`, `matched`, with options: `batched:64,budget=8MB,gap=2,order=biggest`.
 """
 
@@ -15,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from megaphone.control.checks import within
-from megaphone.control.tree import BinTree, run_of
+from megaphone.control.tree import BinTree, Merge, Split, run_of
 from megaphone.errors import ControlError
 from megaphone.migration.strategies import Order, Strategy, all_at_once, batched, fluid, matched
 
 Places = NDArray[np.int64]
 
-TARGETS = "even, bytes, worker:1 (or worker:0,1), or bins as 7=1, 0-63=1,64=0 or 0110*=1"
+TARGETS = "even, bytes, worker:1 (or worker:0,1), bins as 7=1, 0-63=1,64=0 or 0110*=1, split:0110*/4 or merge:011*"
 STRATEGIES = "all-at-once, fluid, batched:64 or matched, with budget=8MB, gap=2 or order=biggest after a comma"
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20}
 _BINS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?=([0-9]{1,5})")
+_SHAPE = re.compile(r"(split|merge):([01]*\*)(?:/([0-9]{1,7}))?(?:=([0-9]{1,5}))?")
 _PREFIX = re.compile(r"([01]*\*)=([0-9]{1,5})")
 
 
@@ -71,6 +73,26 @@ def parse_target(
             raise ControlError(f"{part!r} names no bins: the first comes before the last")
         here[first : last + 1] = worker
     return here
+
+
+def parse_shapes(text: str) -> list[Split | Merge]:
+    """The splits and merges that the words say; none if they are about something else.
+
+    >>> parse_shapes("split:01*/4,merge:1*=0"), parse_shapes("even")
+    ([Split(bin='01*', into=4), Merge(bin='1*', worker=0)], [])
+    """
+    if not text.startswith(("split:", "merge:")):
+        return []
+    found: list[Split | Merge] = []
+    for part in text.split(","):
+        match = _SHAPE.fullmatch(part.strip())
+        if match is None or match[4 if match[1] == "split" else 3] is not None:
+            raise ControlError(f"{part.strip()!r} neither splits nor merges a bin: say split:0110*/4 or merge:011*=1")
+        if match[1] == "split":
+            found.append(Split(match[2], int(match[3] or 2)))
+        else:
+            found.append(Merge(match[2], None if match[4] is None else int(match[4])))
+    return found
 
 
 def _worker(text: str, workers: Sequence[int]) -> int:

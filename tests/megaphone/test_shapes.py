@@ -15,7 +15,7 @@ import megaphone
 from dataflow.testing import simulate
 from megaphone.control import arranging
 from megaphone.control.arranging import Arrangement, arranged, dealt_out
-from megaphone.control.tree import BinTree, Run, prefix_of, run_of
+from megaphone.control.tree import BinRun, BinTree, prefix_of, run_of
 from megaphone.control.updates import check_update
 from tests.megaphone import column_cases
 from tests.megaphone.cases import random_updates
@@ -63,7 +63,7 @@ def test_names_and_runs() -> None:
             for length in range(len(bits) + 1):
                 run = run_of(f"{bits[:length]}*", bins)
                 assert prefix_of(run, bins) == f"{bits[:length]}*"
-    assert run_of(7, 8) == Run(7, 1) == run_of("111*", 8)
+    assert run_of(7, 8) == BinRun(7, 1) == run_of("111*", 8)
 
 
 def test_sums_and_indexes_by_bin() -> None:
@@ -71,7 +71,7 @@ def test_sums_and_indexes_by_bin() -> None:
     assert tree.total(np.arange(16)).tolist() == [28, 38, 25, 29]
     assert tree.indexes(np.array([0, 7, 8, 12, 15])).tolist() == [0, 0, 1, 2, 3]
     assert tree.spread([5, 6, 7, 8]).tolist() == [5] * 8 + [6] * 4 + [7] * 2 + [8] * 2
-    assert tree.run_at(9) == Run(8, 4)
+    assert tree.run_at(9) == BinRun(8, 4)
     for wrong in ([3, 1], [2, 4, 2], [0, 4], [4, 2]):
         with pytest.raises(ValueError, match=r"powers of two|multiple of its length"):
             BinTree.of_counts(wrong)

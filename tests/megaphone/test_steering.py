@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ import megaphone
 from dataflow import Worker
 from dataflow.build.hooks import Movement, Steering
 from dataflow.errors import DataflowError
+from dataflow.run.readings import read_state
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 from megaphone import ControlError
 from megaphone.control.tree import BinTree
-from megaphone.migration.words import parse_strategy, parse_target
+from megaphone.migration.words import parse_shapes, parse_strategy, parse_target
 
 TOTALS = "totals"
 
@@ -127,6 +129,46 @@ def test_cancel_leaves_what_has_moved() -> None:
         return totals.handle.configuration.tolist()
 
     assert simulate(main, workers=2, seed=3)[0] == [1, 1, 0, 1, 0, 1, 0, 1]
+
+
+def test_bins_are_split_and_merged_from_outside() -> None:
+    """`split:` and `merge:` in the place of a target; what `status` and `get` say of it."""
+
+    async def main(worker: Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=8, name=TOTALS)
+            probe = totals.probe()
+            dataflow = scope.dataflow
+        hooks = dataflow.hooks.named(TOTALS)
+        told = []
+        asked = {2: "merge:0*,merge:1*=0", 8: "split:0*/4", 14: "00*=1"}
+        for epoch in range(30):
+            if worker.index == 0 and epoch in asked:
+                steering = steering_of(worker)
+                dry = steering.migrate(asked[epoch], "fluid", dry=True)
+                told.append((dry.steps, steering.migrate(asked[epoch], "fluid").under_way))
+            handle.send([(epoch, 1)])
+            handle.advance_to(epoch + 1)
+            await probe.wait_passed(epoch)
+            if worker.index == 0 and epoch in (7, 13, 25):
+                told.append((steering_of(worker).last.under_way, totals.handle.tree.names))
+        assert hooks.placement is not None
+        told.append((hooks.placement.group_name(1), read_state(hooks).groups, read_state(hooks).placed))
+        return told, totals.handle.configuration.tolist()
+
+    (told, table), (_, other) = simulate(main, workers=2, seed=5)
+    assert table == other == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert told == [
+        (1, True), (False, ["0*", "1*"]), (1, True), (False, ["000*", "001*", "010*", "011*", "1*"]),
+        (2, True), (False, ["000*", "001*", "010*", "011*", "1*"]), ("001*", 5, ((0, 3), (1, 2))),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["split:", "split:01", "split:0*=1", "merge:0*/2", "merge:0*,even"])
+def test_shapes_that_make_no_sense(words: str) -> None:
+    with pytest.raises(ControlError, match="neither splits nor merges a bin"):
+        parse_shapes(words)
 
 
 @pytest.mark.parametrize("seed", range(20))
