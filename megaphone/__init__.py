@@ -27,7 +27,7 @@ from megaphone.control.updates import Assign, ControlError, Move, Moves
 from megaphone.keys.pins import Pin, Pins, Unpin
 from megaphone.migration.controller import Controller
 from megaphone.migration.group import Group
-from megaphone.migration.strategies import all_at_once, batched, fluid, matched
+from megaphone.migration.strategies import all_at_once, batched, fluid, matched, within
 from megaphone.operators import (
     as_of_join,
     binary,
@@ -102,4 +102,5 @@ __all__ = [
     "unary",
     "window",
     "window_join",
+    "within",
 ]

@@ -95,6 +95,10 @@ class Handle:
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
 
+    def now(self) -> float:
+        """The worker's clock, in seconds."""
+        return self.control.scope.dataflow.pump.clock.now()
+
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, the migration at that time included."""
         return self._probe.passed(time)

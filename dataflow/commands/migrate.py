@@ -22,7 +22,8 @@ _EXAMPLES = """\
              worker:1  all bins there (worker:0,1: evenly on these)
              7=1,8-9=0 these bins there; the others stay. A bin may be a prefix: 0110*=1
              split:0110*/4  cuts a bin into four (merge:011*: makes it one), and moves nothing that need not
---strategy   all-at-once, fluid, batched:64 or matched; options after commas: budget=8MB, gap=2, order=biggest
+--strategy   all-at-once, fluid, batched:64, matched or within:20ms (a bound on the latency); options after commas:
+             budget=8MB, gap=2, order=biggest
 """
 _LOOK = 0.1  # seconds between looks
 

@@ -20,9 +20,11 @@ from megaphone.assembly import Handle, Migratable
 from megaphone.control.replans import Replan, check_replan
 from megaphone.control.tree import BinTree, Merge, Split, check_shape
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
+from megaphone.keys.keyspace import as_list
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
+from megaphone.migration.pacing import Latencies, Pacer
 from megaphone.migration.strategies import Change, Strategy, all_at_once, changes_between
 
 
@@ -93,8 +95,12 @@ class Controller:
         self._lead = lead
         self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
         self._strategy = all_at_once()
+        self._pacer: Pacer | None = None  # of a strategy that heeds the latency
+        self._latencies = Latencies()
+        self._since = 0.0  # seconds since the last advance
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
         self._ahead: list[Update] = []  # what is said in a step of its own before the others: pins, splits, merges
+        self._after: list[Update] = []  # and after them: keys that went ahead are in their bins again
         self._replan: Replan | None = None  # the plan that bins of the steps get, if it is about that
         self._under_way: deque[_Step] = deque()  # invariant: in the order of their times, of which no two are equal
         self._progress = MigrationProgress(0, 0, 0, 0)
@@ -149,7 +155,7 @@ class Controller:
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return bool(self._under_way or self._waiting or self._ahead)
+        return bool(self._under_way or self._waiting or self._ahead or self._after)
 
     def passed(self, time: Time) -> bool:
         """Whether the operator has done everything at `time`, on all workers."""
@@ -184,8 +190,20 @@ class Controller:
         usable, workers = self._usable(strategy), self._target(to)
         changes = changes_between(self._operator.configuration, np.array(workers), self._operator.tree)
         shapes = self._shapes(splits, merges)
-        self._ahead = shapes + ([self._checked(pins)] if pins else [])
+        hot = self._hot_keys(np.array(workers), pins or {}) if usable.order == "keys" else {}
+        self._ahead = shapes + ([self._checked({**hot, **(pins or {})})] if hot or pins else [])
+        self._after = [self._checked(dict.fromkeys(hot))] if hot else []
         self._begin(usable, changes, None)
+
+    def _hot_keys(self, to: Numbers, pins: Mapping[Key, int | None]) -> dict[Key, int | None]:
+        """The heavy keys of bins that move, each with where its bin goes: they go ahead, one by one."""
+        if not self.pins_keys:
+            raise ControlError("single keys of this operator cannot move ahead of their bins: say order='hottest'")
+        here, apart = self._operator.configuration, self.pinned
+        keys = [key for load in self.statistics.heavy.values() for key in as_list(load.keys)]
+        free = [key for key in dict.fromkeys(keys) if key not in apart and key not in pins]
+        bins = self.bins_of(free) if free else np.empty(0, np.int64)
+        return {key: int(to[bin]) for key, bin in zip(free, bins.tolist(), strict=True) if to[bin] != here[bin]}
 
     def reshape(self, splits: Sequence[str | Split] = (), merges: Sequence[str | Merge] = ()) -> None:
         """Splits and merges bins, all at one time: prefixes (a bin is split in two), or whole updates. ControlError if
@@ -231,8 +249,10 @@ class Controller:
         known = self._operator.statistics
         steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
         self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
+        self._pacer, self._latencies = None if strategy.bound is None else Pacer(strategy.bound), Latencies()
         self._idle_since = strategy.gap
-        self._progress = MigrationProgress(0, len(steps) + bool(self._ahead), 0, sum(map(len, steps)))
+        own = bool(self._ahead) + bool(self._after)
+        self._progress = MigrationProgress(0, len(steps) + own, 0, sum(map(len, steps)))
 
     def _require_rest(self) -> None:
         if self.busy:
@@ -247,10 +267,13 @@ class Controller:
         if strategy is None:
             return all_at_once()
         if not isinstance(strategy, Strategy):
-            made = "all_at_once(), fluid(), batched(n) or matched()"
+            made = "all_at_once(), fluid(), batched(n), matched() or within(latency)"
             raise TypeError(f"a strategy is what {made} return, not {strategy!r}")
-        if (strategy.budget is not None or strategy.order is not None) and not self.statistics.kept:
-            raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
+        asked = (strategy.budget, strategy.order, strategy.bound)
+        if any(each is not None for each in asked) and not self.statistics.kept:
+            raise ControlError(
+                "a budget, a bound or an order needs statistics of bins: give the operator an interval for them"
+            )
         return strategy
 
     def _checked(self, pins: Mapping[Key, int | None]) -> Pins:
@@ -259,18 +282,21 @@ class Controller:
         return Pins(self._operator.keys.check(checked.keys), checked.workers)
 
     def cancel(self) -> None:
-        """Gives up the steps that have not begun. What has moved stays where it is."""
+        """Gives up the steps that have not begun. What has moved stays where it is; but keys that went ahead of their
+        bins go back to them."""
         left = sum(map(len, self._waiting))
         now = self._progress
         self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
         self._waiting.clear()
         if self._ahead:
-            self._ahead = []
-            self._progress = replace(self._progress, steps=self._progress.steps - 1)
+            self._progress = replace(self._progress, steps=self._progress.steps - 1 - bool(self._after))
+            self._ahead, self._after = [], []
 
     def advance_to(self, time: Time) -> None:
         """Advances the control input to `time` (and the lead), and sends the next step there: if the last is done, or
         if all that are not done are small (`Strategy.small`)."""
+        if self._pacer is not None:
+            self._watch(self._pacer, time)
         if self._lead:
             time += self._lead
         self._control.advance_to(time)
@@ -279,15 +305,23 @@ class Controller:
             self._idle_since += 1
         while self._under_way and self._operator.passed(self._under_way[0].time):
             self._complete(self._under_way.popleft())
-        if self._ahead:
-            if not self._under_way and self._idle_since >= self._strategy.gap:
-                self._control.send(self._ahead)
-                self._under_way.append(_Step(time, [], None))
-                self._ahead = []
-        elif self._waiting:
+        if self._waiting and not self._ahead:
             self._send_step(time)
+        elif (self._ahead or self._after) and not self._under_way and self._idle_since >= self._strategy.gap:
+            self._control.send(self._ahead or self._after)
+            self._under_way.append(_Step(time, [], None))
+            self._ahead, self._after = [], self._after if self._ahead else []
+
+    def _watch(self, pacer: Pacer, time: Time) -> None:
+        """Tells the pacer how long times took."""
+        now = self._operator.now()
+        self._since = self._latencies.handed(time, now)
+        for latency in self._latencies.completed(self._operator.passed, now):
+            pacer.saw(latency, steady=not self._under_way)
 
     def _complete(self, step: _Step) -> None:
+        if self._pacer is not None:
+            self._pacer.completed(step.size or 0)
         now = self._progress
         self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(step.moves))
         self._settled = step.time
@@ -298,12 +332,17 @@ class Controller:
         has to wait for those under way."""
         if not self._under_way and self._idle_since < self._strategy.gap:
             return
+        budget = self._room()
+        if budget == 0:
+            return
         sizes = self._sizes_of(self._waiting[0])
-        now, rest = self._strategy.split(self._waiting[0], sizes)
+        now, rest = self._strategy.split(self._waiting[0], sizes, budget)
         size = _total(now, sizes)
-        if self._under_way and not self._fits(time, size):
+        if self._under_way and not self._fits(time, size, budget):
             return
         self._control.send(self._updates(now))
+        more = len(now) + len(rest) - len(self._waiting[0])  # a bin that is above the budget is cut
+        self._progress = replace(self._progress, bins=self._progress.bins + more)
         if rest:
             self._waiting[0] = rest
             self._progress = replace(self._progress, steps=self._progress.steps + 1)
@@ -311,11 +350,20 @@ class Controller:
             self._waiting.popleft()
         self._under_way.append(_Step(time, now, size))
 
-    def _fits(self, time: Time, size: int | None) -> bool:
+    def _room(self) -> int | None:
+        """The bytes that the pacer lets go now; None: as many as the strategy says."""
+        if self._pacer is None:
+            return None
+        under_way = sum(step.size or 0 for step in self._under_way)
+        return self._pacer.room(under_way, self._latencies.age(self._operator.now()), self._since)
+
+    def _fits(self, time: Time, size: int | None, room: int | None) -> bool:
         """Whether a step of that size may begin although others are under way. A step takes several times from its
         update to its end, because everybody must know of it before; where bins are small, that is all that it takes."""
         if self._strategy.gap or self._replan is not None or time <= self._under_way[-1].time:
             return False
+        if room is not None:
+            return size is not None and size <= room
         sizes = [step.size for step in self._under_way] + [size]
         known = [each for each in sizes if each is not None]
         return len(known) == len(sizes) and sum(known) <= self._strategy.small

@@ -74,6 +74,10 @@ class Group:
         """Keys that live apart from their bins. A group has none."""
         return {}
 
+    def now(self) -> float:
+        """The worker's clock."""
+        return self._handles[0].now()
+
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, in every operator."""
         return all(handle.passed(time) for handle in self._handles)

@@ -4,7 +4,8 @@ Targets: `even` (as many bins on each worker, with the fewest moves), `bytes` (a
 allow), `worker:1` or `worker:0,2` (all bins there, evenly), and single bins: finest ones by their numbers, `7=1` or
 `0-63=1,64=0`, or prefixes, `0110*=1`. In their place bins can be split and merged: `split:0110*` (in two; `/8`: in
 eight), `merge:011*` (`=1`: at worker 1), several with commas between them.
-Strategies: `all-at-once`, `fluid`, `batched:64`, `matched`, with options: `batched:64,budget=8MB,gap=2,order=biggest`.
+Strategies: `all-at-once`, `fluid`, `batched:64`, `matched`, `within:20ms`, with options:
+`batched:64,budget=8MB,gap=2,order=biggest`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from megaphone.control.checks import within
+from dataflow.time.durations import is_duration
+from megaphone.control.checks import within as checked_number
 from megaphone.control.tree import BinTree, Merge, Split, run_of
 from megaphone.errors import ControlError
-from megaphone.migration.strategies import Order, Strategy, all_at_once, batched, fluid, matched
+from megaphone.migration.strategies import ORDERS, Order, Strategy, all_at_once, batched, fluid, matched, within
 
 Places = NDArray[np.int64]
 
 TARGETS = "even, bytes, worker:1 (or worker:0,1), bins as 7=1, 0-63=1,64=0 or 0110*=1, split:0110*/4 or merge:011*"
-STRATEGIES = "all-at-once, fluid, batched:64 or matched, with budget=8MB, gap=2 or order=biggest after a comma"
+STRATEGIES = (
+    "all-at-once, fluid, batched:64, matched or within:20ms, with budget=8MB, gap=2 or order=biggest after a comma"
+)
 _UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20}
 _BINS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?=([0-9]{1,5})")
 _SHAPE = re.compile(r"(split|merge):([01]*\*)(?:/([0-9]{1,7}))?(?:=([0-9]{1,5}))?")
@@ -67,8 +71,8 @@ def parse_target(
         match = _BINS.fullmatch(part.strip())
         if match is None:
             raise ControlError(f"{text!r} does not say where bins shall be: say {TARGETS}")
-        first, worker = within(int(match[1]), len(here), "bin"), _worker(match[3], workers)
-        last = first if match[2] is None else within(int(match[2]), len(here), "bin")
+        first, worker = checked_number(int(match[1]), len(here), "bin"), _worker(match[3], workers)
+        last = first if match[2] is None else checked_number(int(match[2]), len(here), "bin")
         if last < first:
             raise ControlError(f"{part!r} names no bins: the first comes before the last")
         here[first : last + 1] = worker
@@ -152,6 +156,10 @@ def parse_strategy(text: str) -> Strategy:
     gap, order, budget = _options(text, rest)
     if kind == "batched" and re.fullmatch("[0-9]{1,7}", count) and int(count):
         return batched(int(count), gap, order, budget)
+    if kind == "within" and is_duration(count):
+        if gap or budget is not None:
+            raise ControlError(f"{text!r}: within has neither gap nor budget: it finds out what the latency allows")
+        return within(count, order)
     if not colon and kind in ("all-at-once", "fluid", "matched"):
         if kind == "all-at-once":
             if budget is not None:
@@ -170,8 +178,8 @@ def _options(text: str, given: list[str]) -> tuple[int, Order | None, int | None
         size = re.fullmatch("([0-9]{1,15})([A-Za-z]*)", value)
         if name == "gap" and value.isascii() and value.isdigit():
             gap = int(value)
-        elif name == "order" and value in ("biggest", "hottest"):
-            order = "biggest" if value == "biggest" else "hottest"
+        elif name == "order" and value in ORDERS:
+            order = next(each for each in ORDERS if each == value)
         elif name == "budget" and size is not None and size[2] in _UNITS and int(size[1]):
             budget = int(size[1]) * _UNITS[size[2]]
         else:

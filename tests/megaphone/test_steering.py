@@ -234,12 +234,15 @@ def test_targets_that_make_no_sense(words: str, why: str) -> None:
 
 @pytest.mark.parametrize("words", ["", "slow", "batched", "batched:0", "batched:x", "fluid:3", "fluid,speed=3"])
 def test_strategies_that_make_no_sense(words: str) -> None:
-    with pytest.raises(ControlError, match="say all-at-once, fluid, batched:64 or matched"):
+    with pytest.raises(ControlError, match="say all-at-once, fluid, batched:64, matched or within:20ms"):
         parse_strategy(words)
 
 
 def test_strategies_have_options() -> None:
     made = parse_strategy("batched:64, budget=8MiB, gap=2, order=hottest")
     assert (made.name, made.budget, made.gap, made.order) == ("batches of 64", 8 << 20, 2, "hottest")
+    assert parse_strategy("within:20ms,order=hottest").bound == 0.02
+    with pytest.raises(ControlError, match="within has neither gap nor budget"):
+        parse_strategy("within:20ms,gap=2")
     with pytest.raises(ControlError, match="all at once has no budget"):
         parse_strategy("all-at-once,budget=1kB")
