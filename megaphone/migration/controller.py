@@ -24,7 +24,7 @@ from megaphone.keys.keyspace import as_list
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
-from megaphone.migration.pacing import Latencies, Pacer
+from megaphone.migration.pacing import PaceLatencies, Pacer
 from megaphone.migration.strategies import Change, Strategy, all_at_once, changes_between
 
 
@@ -96,7 +96,7 @@ class Controller:
         self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
         self._strategy = all_at_once()
         self._pacer: Pacer | None = None  # of a strategy that heeds the latency
-        self._latencies = Latencies()
+        self._latencies = PaceLatencies()
         self._since = 0.0  # seconds since the last advance
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
         self._ahead: list[Update] = []  # what is said in a step of its own before the others: pins, splits, merges
@@ -249,7 +249,7 @@ class Controller:
         known = self._operator.statistics
         steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
         self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
-        self._pacer, self._latencies = None if strategy.bound is None else Pacer(strategy.bound), Latencies()
+        self._pacer, self._latencies = None if strategy.bound is None else Pacer(strategy.bound), PaceLatencies()
         self._idle_since = strategy.gap
         own = bool(self._ahead) + bool(self._after)
         self._progress = MigrationProgress(0, len(steps) + own, 0, sum(map(len, steps)))

@@ -79,7 +79,7 @@ class Pacer:
         return part if part <= self.budget - under_way else 0
 
 
-class Latencies:
+class PaceLatencies:
     """How long times take, as somebody sees it who hands them in and looks now and then which are complete.
 
     A caller that is late itself, because its worker did something else, has kept records waiting, too: by how much its

@@ -12,7 +12,7 @@ import pytest
 import dataflow
 import megaphone
 from dataflow.testing import simulate
-from megaphone.migration.pacing import FIRST, LOOKS, Latencies, Pacer
+from megaphone.migration.pacing import FIRST, LOOKS, PaceLatencies, Pacer
 from megaphone.migration.strategies import within
 
 
@@ -120,7 +120,7 @@ def test_a_peak_halves_the_budget_at_least() -> None:
 
 
 def test_latencies_count_from_when_times_were_handed_in() -> None:
-    latencies, done = Latencies(), set[int]()
+    latencies, done = PaceLatencies(), set[int]()
     for time in range(5):
         assert not [*latencies.completed(done.__contains__, time * 0.001)]
         latencies.handed(time, time * 0.001)
@@ -131,7 +131,7 @@ def test_latencies_count_from_when_times_were_handed_in() -> None:
 
 
 def test_a_caller_that_is_late_has_kept_records_waiting() -> None:
-    latencies = Latencies()
+    latencies = PaceLatencies()
     for time in range(20):
         latencies.handed(time, time * 0.001)
     latencies.handed(21, 0.019 + 0.040)
