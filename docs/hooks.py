@@ -1,6 +1,7 @@
 """What mkdocs does besides: programs and deployment files, which pages link to, become pages of the site.
 
-Pages are read in the repository as well, where `../examples/fraud.py` is a file. On the site it is `sources/examples/fraud.py.md`.
+Pages are read in the repository as well, where `../examples/fraud.py` is a file. On the site it is
+`sources/examples/fraud.py.md`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _LINK = re.compile(r"\]\(((?:\.\./)+(?:" + "|".join(SHOWN) + r")/[^)#\s]+)\)")
 
 def sources() -> dict[str, str]:
     """The pages that are made, by their names: each shows a file as it is."""
-    files = [path for folder in SHOWN for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-    return {f"sources/{path.relative_to(ROOT)}.md": _page(path) for path in files}
+    paths = [path for folder in SHOWN for path in sorted((ROOT / folder).rglob("*"))]
+    shown = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+    return {f"sources/{path.relative_to(ROOT)}.md": _page(path) for path in shown}
 
 
 def _page(path: Path) -> str:

@@ -1,4 +1,7 @@
-"""Draws the pictures of concepts beside this file: `python docs/pictures/draw.py`. Each is an SVG with a white ground, so that it can be read on a dark page."""
+"""Draws the pictures of concepts beside this file: `python docs/pictures/draw.py`.
+
+Each is an SVG with a white ground, so that it can be read on a dark page.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 BLUE, ORANGE, GREY, INK, PALE = "#3949ab", "#ef6c00", "#9aa0a6", "#202124", "#eceff1"
-_STYLE = "text{font:13px system-ui,sans-serif;fill:#202124}.small{font-size:11px;fill:#5f6368}.head{font-weight:600}.white{fill:#fff}"
+_STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#202124}.small{font-size:11px;fill:#5f6368}"
+    ".head{font-weight:600}.white{fill:#fff}"
+)
 
 
 class Drawing:
     """A canvas that gathers its elements."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
+        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         self.parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
             f"<title>{escape(title)}</title><style>{_STYLE}</style>",
             f'<rect width="{width}" height="{height}" rx="8" fill="#fff"/>',
         ]
@@ -23,14 +30,21 @@ class Drawing:
         self.parts.append(f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>')
 
     def box(self, x: float, y: float, w: float, h: float, fill: str, stroke: str = "none", inside: str = "") -> None:
-        self.parts.append(f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="4" fill="{fill}" stroke="{stroke}">{inside}</rect>')
+        self.parts.append(
+            f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="4" fill="{fill}" stroke="{stroke}">{inside}</rect>'
+        )
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, stroke: str = GREY, width: float = 1.5, more: str = "") -> None:
-        self.parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{stroke}" stroke-width="{width}" {more}/>')
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, stroke: str = GREY, width: float = 1.5, more: str = ""
+    ) -> None:
+        self.parts.append(
+            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{stroke}" stroke-width="{width}" {more}/>'
+        )
 
     def arrow(self, x1: float, y1: float, x2: float, y2: float, stroke: str = GREY) -> None:
         self.parts.append(
-            f'<defs><marker id="a{stroke[1:]}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+            f'<defs><marker id="a{stroke[1:]}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            'markerHeight="7" orient="auto">'
             f'<path d="M0 0L8 4L0 8z" fill="{stroke}"/></marker></defs>'
         )
         self.line(x1, y1, x2, y2, stroke, 1.8, f'marker-end="url(#a{stroke[1:]})"')
@@ -65,7 +79,7 @@ def frontier() -> None:
             drawing.text(x + 34, top + 62, "record", "small white", "middle")
         drawing.line(248 + front * 70, top + 22, 248 + front * 70, top + 96, ORANGE, 3)
         drawing.text(676, top + 64, f"⩾ {front}", "head")
-    drawing.text(20, 384, "Orange line: the frontier. Green: times that are complete; a sum for them may be given.", "small")
+    drawing.text(20, 384, "Orange line: the frontier. Green: times that are complete; sums for them may be given.", "small")
     drawing.save("frontier.svg")
 
 
@@ -74,7 +88,7 @@ def move() -> None:
     drawing = Drawing(760, 420, "A bin moves from worker 0 to worker 1 at time 60")
     steps = (
         ("1. The update is known", "“bin 7 to worker 1 at 60”", "58 59", "", True, False, ""),
-        ("2. Records are routed by their time", "59 goes left, 60 and 61 go right and wait", "59", "60 61", True, False, ""),
+        ("2. Records are routed by their time", "59 goes left, 60 and 61 right: they wait", "59", "60 61", True, False, ""),
         ("3. The frontier reaches 60", "all before 60 is applied: the state goes", "", "60 61", False, False, "state"),
         ("4. The state is there", "what waited is applied, and the bin goes on", "", "62", False, True, ""),
     )
@@ -111,6 +125,11 @@ def strategies() -> None:
     """Which of sixteen bins wait, along time, by strategy; the marker walks along it."""
     drawing = Drawing(760, 330, "All at once, fluid and batched: how many bins wait at a time")
     steps = {"all at once": [16], "batched(4)": [4] * 4, "fluid": [1] * 16}
+    longest = {
+        "all at once": "16 bins wait for the time of 16",
+        "batched(4)": "4 bins wait for the time of 4",
+        "fluid": "1 bin waits for the time of 1",
+    }
     for column, (name, sizes) in enumerate(steps.items()):
         x = 40 + column * 240
         drawing.text(x, 28, name, "head")
@@ -126,11 +145,11 @@ def strategies() -> None:
             drawing.line(x, 53 + row * 14, x + 200, 53 + row * 14, PALE, 1)
         drawing.arrow(x, 272, x + 205, 272)
         drawing.text(x + 204, 288, "time", "small", "end")
-        longest = {"all at once": "16 bins wait for the time of 16", "batched(4)": "4 bins wait for the time of 4", "fluid": "1 bin waits for the time of 1"}
         drawing.text(x, 306, longest[name], "small")
         drawing.parts.append(
             f'<line x1="{x}" x2="{x}" y1="36" y2="272" stroke="{BLUE}" stroke-width="2">'
-            f'<animateTransform attributeName="transform" type="translate" from="0 0" to="200 0" dur="6s" repeatCount="indefinite"/></line>'
+            '<animateTransform attributeName="transform" type="translate" from="0 0" to="200 0" dur="6s" '
+            'repeatCount="indefinite"/></line>'
         )
     drawing.text(18, 155, "bins", "small", "middle")
     drawing.save("strategies.svg")

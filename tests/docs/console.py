@@ -1,7 +1,7 @@
 """Runs what a page shows: its files (blocks of Python with a title) and its commands (blocks of `console`, after a $).
 
-Below a command stands what it prints. The order of lines does not matter, for several workers print. A line `...` stands
-for any others, and a line that ends with `...` for all that begin like it.
+Below a command stands what it prints. The order of lines does not matter, for several workers print. A line `...`
+stands for any others, and a line that ends with `...` for all that begin like it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def run_page(page: Path, folder: Path) -> list[tuple[Command, list[str]]]:
         (folder / name).write_text(body)
     script = "\n".join(f"{command.shell}\necho '{_MARK}'" for command in commands)
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    here = str(folder)
     done = subprocess.run(
         ["bash", "-c", f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"], cwd=folder, timeout=300, check=False,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": here, "TMPDIR": here},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     printed = done.stdout.split(f"{_MARK}\n")
