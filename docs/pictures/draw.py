@@ -79,7 +79,7 @@ def frontier() -> None:
             drawing.text(x + 34, top + 62, "record", "small white", "middle")
         drawing.line(248 + front * 70, top + 22, 248 + front * 70, top + 96, ORANGE, 3)
         drawing.text(676, top + 64, f"⩾ {front}", "head")
-    drawing.text(20, 384, "Orange line: the frontier. Green: times that are complete; sums for them may be given.", "small")
+    drawing.text(20, 384, "Orange line: the frontier. Green: times that are complete; sums may be given.", "small")
     drawing.save("frontier.svg")
 
 
@@ -88,7 +88,7 @@ def move() -> None:
     drawing = Drawing(760, 420, "A bin moves from worker 0 to worker 1 at time 60")
     steps = (
         ("1. The update is known", "“bin 7 to worker 1 at 60”", "58 59", "", True, False, ""),
-        ("2. Records are routed by their time", "59 goes left, 60 and 61 right: they wait", "59", "60 61", True, False, ""),
+        ("2. Records go by their time", "59 goes left, 60 and 61 right and wait", "59", "60 61", True, False, ""),
         ("3. The frontier reaches 60", "all before 60 is applied: the state goes", "", "60 61", False, False, "state"),
         ("4. The state is there", "what waited is applied, and the bin goes on", "", "62", False, True, ""),
     )
