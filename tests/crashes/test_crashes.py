@@ -29,6 +29,7 @@ def test_programs_get_everywhere() -> None:
     everything |= {*generating.MIGRATING_ROWS, *generating.MIGRATING_COLUMNS, "partition", "later", "saves"}
     everything |= {*generating.timed_meaning.TIMED}
     everything |= {"source", "by hand", "append sink", "keyed sink", "move", "moves", "assign", "pin", "unpin"}
+    everything |= {"split", "merge"}
     assert everything <= set(kinds), everything - set(kinds)
     assert min(kinds.values()) >= 8, kinds
 
