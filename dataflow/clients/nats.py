@@ -37,7 +37,7 @@ class Nats:
             options = {"allow_reconnect": True, "connect_timeout": PATIENCE, **self._settings}
             client = Client()
             try:
-                await client.connect(self._servers, **options)
+                await client.connect(self._servers, **options)  # type: ignore[arg-type]  # its settings, as users know them
             except BaseException:  # also when it is cancelled: what it has opened would stay open
                 with suppress(Exception):
                     await client.close()
