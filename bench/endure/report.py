@@ -53,13 +53,14 @@ def write_report(path: Path, watch: Watch, verdicts: Sequence[Verdict], provenan
         for begin, _, name, said in watch.events
     )
     counts = ", ".join(f"{count} {name}" for name, count in Counter(name for _, _, name, _ in watch.events).items())
-    faults = "".join(f"<li>{escape(fault)}</li>" for fault in watch.faults)
+    items = "".join(f"<li>{escape(fault)}</li>" for fault in watch.faults)
+    faults = f"<h2>Faults</h2><ul>{items}</ul>" if items else ""
     path.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Endurance</title><style>{_STYLE}</style>'
         f"<h1>A run that was left alone with its troubles</h1>"
         f'<p class="about">{escape(about)}<br>{provenance.started:%Y-%m-%d %H:%M}, revision '
         f"{escape(provenance.short_revision)}, {escape(one_line(provenance.machine))}<br><code>"
-        f"{escape(provenance.command)}</code></p><table>{rows}</table>{f'<h2>Faults</h2><ul>{faults}</ul>' if faults else ''}"
+        f"{escape(provenance.command)}</code></p><table>{rows}</table>{faults}"
         f"<h2>What was seen</h2><p>{escape(counts)}. The run was started {watch.run.starts} times.</p>"
         f'<img alt="Curves over time" src="data:image/png;base64,{_png(draw(watch))}">'
         f"<h2>What happened</h2><table><tr><th>at</th><th>what</th><th>and then</th></tr>{happened}</table></html>\n",
