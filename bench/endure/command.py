@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from bench.endure.judging import Verdict, judge
-from bench.endure.living import Living, Places
+from bench.endure.judging import Answer, judge
+from bench.endure.living import LongRun, RunFolder
 from bench.endure.report import write_report
-from bench.endure.troubles import TROUBLES, Cycle, World
-from bench.endure.watching import Watch
-from bench.endure.writing import Writer
+from bench.endure.troubles import TROUBLES, Deck, Troubled
+from bench.endure.watching import Lookout
+from bench.endure.writing import WordWriter
 from megaphone.harness.provenance import Provenance
 
 _COMPARE_EVERY = 300.0  # seconds
@@ -55,11 +55,11 @@ def main(arguments: Sequence[str]) -> int:
         f"{options.hours:g} hours, {options.rate:,.0f} words per second, {options.words:,} words, seed {options.seed}"
     )
     with tempfile.TemporaryDirectory(prefix="endure-") as folder, _small_disk(Path(folder) / "state") as small:
-        places = Places(Path(folder))
-        writer = Writer(places.lines, options.rate, options.words, options.seed)
-        run = Living(places, f"endure-{os.getpid()}", workers=2)
-        watch = Watch(run, writer)
-        world = World(run, writer, Random(options.seed), options.rate, options.burst, small)
+        places = RunFolder(Path(folder))
+        writer = WordWriter(places.lines, options.rate, options.words, options.seed)
+        run = LongRun(places, f"endure-{os.getpid()}", workers=2)
+        watch = Lookout(run, writer)
+        world = Troubled(run, writer, Random(options.seed), options.rate, options.burst, small)
         try:
             _live(world, watch, options)
         finally:
@@ -71,13 +71,13 @@ def main(arguments: Sequence[str]) -> int:
     return _tell(verdicts, options.out)
 
 
-def _live(world: World, watch: Watch, options: argparse.Namespace) -> None:
+def _live(world: Troubled, watch: Lookout, options: argparse.Namespace) -> None:
     world.run.await_workers()
     over = threading.Event()
     looker = threading.Thread(target=_look, args=(watch, over), name="looker")
     looker.start()
     try:
-        cycle, compared = Cycle(world.chance), watch.now
+        cycle, compared = Deck(world.chance), watch.now
         while watch.now < options.hours * 3600:
             time.sleep(world.chance.uniform(0.3, 1.0) * options.calm)
             _happen(world, watch, cycle.next())
@@ -90,7 +90,7 @@ def _live(world: World, watch: Watch, options: argparse.Namespace) -> None:
         looker.join()
 
 
-def _happen(world: World, watch: Watch, name: str) -> None:
+def _happen(world: Troubled, watch: Lookout, name: str) -> None:
     began = watch.now
     try:
         said = TROUBLES[name][1](world)
@@ -101,14 +101,14 @@ def _happen(world: World, watch: Watch, name: str) -> None:
     _say(watch, f"{name}: {said}")
 
 
-def _look(watch: Watch, over: threading.Event) -> None:
+def _look(watch: Lookout, over: threading.Event) -> None:
     while not over.wait(_LOOK_EVERY):
         if watch.run.mend():
             watch.faults.append(f"{watch.now:.0f} s: the run ended by itself, with {watch.run.statuses[-1]}")
         watch.look()
 
 
-def _say(watch: Watch, text: str) -> None:
+def _say(watch: Lookout, text: str) -> None:
     print(f"{watch.now:7,.0f} s  {text}", flush=True)
 
 
@@ -125,7 +125,7 @@ def _small_disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _tell(verdicts: Sequence[Verdict], out: Path) -> int:
+def _tell(verdicts: Sequence[Answer], out: Path) -> int:
     for each in verdicts:
         print(f"{'good' if each.good else 'NOT GOOD'}: {each.question} {each.answer}")
     print(f"{out / 'report.html'} has it as a page")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.endure.watching import Seen, Watch
+from bench.endure.watching import Glance, Lookout
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Answer:
     """One question and its answer."""
 
     question: str
@@ -19,13 +19,13 @@ class Verdict:
     good: bool
 
 
-def judge(watch: Watch) -> list[Verdict]:
+def judge(watch: Lookout) -> list[Answer]:
     """The verdicts on a run. The second quarter is compared with the last: the first is for warming up."""
     seen = watch.seen
     second, last = seen[len(seen) // 4 : len(seen) // 2], seen[3 * len(seen) // 4 :]
     faults = "; ".join(watch.faults[:3]) or f"nothing wrong: every count was compared {watch.compared} times"
     return [
-        Verdict("Was any count wrong, or not shown in the end?", faults, not watch.faults and watch.compared > 0),
+        Answer("Was any count wrong, or not shown in the end?", faults, not watch.faults and watch.compared > 0),
         _growth("Does a worker's memory grow?", "MiB", _of(second, "memory"), _of(last, "memory"), 1.25, 48),
         _growth("Does the supervisor's?", "MiB", _of(second, "supervisor"), _of(last, "supervisor"), 1.25, 16),
         _growth("Do open files of a worker?", "files", _of(second, "files"), _of(last, "files"), 1.5, 16),
@@ -36,18 +36,18 @@ def judge(watch: Watch) -> list[Verdict]:
     ]
 
 
-def _of(seen: Sequence[Seen], name: str) -> list[float]:
+def _of(seen: Sequence[Glance], name: str) -> list[float]:
     return [float(getattr(each, name)) for each in seen if each.workers]
 
 
-def _ms(seen: Sequence[Seen]) -> list[float]:
+def _ms(seen: Sequence[Glance]) -> list[float]:
     return [1e3 * each.high for each in seen if each.high == each.high]
 
 
-def _growth(question: str, unit: str, before: list[float], after: list[float], factor: float, slack: float) -> Verdict:
+def _growth(question: str, unit: str, before: list[float], after: list[float], factor: float, slack: float) -> Answer:
     """Good if the median is at most `factor` times what it was, and `slack`."""
     if not before or not after:
-        return Verdict(question, "too few looks to tell", good=False)
+        return Answer(question, "too few looks to tell", good=False)
     old, new = float(np.median(before)), float(np.median(after))
     good = new <= factor * old + slack
-    return Verdict(question, f"{old:,.1f} {unit} in the second quarter, {new:,.1f} in the last", good)
+    return Answer(question, f"{old:,.1f} {unit} in the second quarter, {new:,.1f} in the last", good)

@@ -20,7 +20,7 @@ _CLOCK = Path(__file__).with_name("clock.c")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RunFolder:
     """Where everything of a run is, below one folder."""
 
     folder: Path
@@ -56,10 +56,10 @@ class Places:
         return self.folder / "run.log"
 
 
-class Living:
+class LongRun:
     """A run that is started again whenever it has ended."""
 
-    def __init__(self, places: Places, name: str, workers: int) -> None:
+    def __init__(self, places: RunFolder, name: str, workers: int) -> None:
         self.places, self.name, self.workers = places, name, workers
         self.starts = 0
         self.statuses: list[int] = []  # with which it has ended, one for each start but the last

@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.endure.judging import Verdict
-from bench.endure.watching import Seen, Watch
+from bench.endure.judging import Answer
+from bench.endure.watching import Glance, Lookout
 from megaphone.harness.machine import one_line
 from megaphone.harness.provenance import Provenance
 
@@ -32,7 +32,7 @@ _COLOURS = {
     "kill -9 of the run": "#8B0000", "stopped worker": "#CC79A7", "overload": "#E69F00", "full disk": "#56B4E9",
     "clock jump": "#7F3F98",
 }  # fmt: skip
-_CURVES: Sequence[tuple[str, str, Callable[[Seen], float]]] = (
+_CURVES: Sequence[tuple[str, str, Callable[[Glance], float]]] = (
     ("latency .99, ms", "log", lambda seen: 1e3 * seen.high),
     ("table behind, s", "log", lambda seen: max(seen.behind, 0.05)),
     ("memory, MiB", "linear", lambda seen: seen.memory or float("nan")),
@@ -41,7 +41,7 @@ _CURVES: Sequence[tuple[str, str, Callable[[Seen], float]]] = (
 )
 
 
-def write_report(path: Path, watch: Watch, verdicts: Sequence[Verdict], provenance: Provenance, about: str) -> None:
+def write_report(path: Path, watch: Lookout, verdicts: Sequence[Answer], provenance: Provenance, about: str) -> None:
     """One file that needs no other."""
     rows = "".join(
         f"<tr><td>{escape(each.question)}</td><td>{escape(each.answer)}</td>"
@@ -68,7 +68,7 @@ def write_report(path: Path, watch: Watch, verdicts: Sequence[Verdict], provenan
     )
 
 
-def draw(watch: Watch) -> Figure:
+def draw(watch: Lookout) -> Figure:
     """The curves, one above the other, with a stripe for each trouble."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch

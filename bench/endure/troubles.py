@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.endure.app import OPERATOR
-from bench.endure.living import Living, kill
-from bench.endure.writing import Writer
+from bench.endure.living import LongRun, kill
+from bench.endure.writing import WordWriter
 
 _STRATEGIES = ("all-at-once", "fluid", "batched:16", "batched:64", "matched")
 _JUMPS = (-3600, -60, 60, 3600, 86_400)
@@ -19,18 +19,18 @@ _CHUNK = b"\0" * (1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Troubled:
     """What troubles can reach."""
 
-    run: Living
-    writer: Writer
+    run: LongRun
+    writer: WordWriter
     chance: Random
     rate: float
     burst: float  # how many times the rate
     small_disk: bool
 
 
-def migrate(world: World) -> str:
+def migrate(world: Troubled) -> str:
     """Bins move, in one of several ways."""
     workers = sorted(reading.worker for reading in world.run.await_workers())
     to = world.chance.choice(("even", "bytes", f"worker:{world.chance.choice(workers)}"))
@@ -39,25 +39,25 @@ def migrate(world: World) -> str:
     return f"to {to} by {strategy}: {said}"
 
 
-def scale(world: World) -> str:
+def scale(world: Troubled) -> str:
     """Workers join or leave."""
     wanted = world.chance.choice((1, 2, 3, 4))
     return f"to {wanted}: {world.run.tell('scale', str(wanted))}"
 
 
-def save(world: World) -> str:
+def save(world: Troubled) -> str:
     """A savepoint."""
     return world.run.tell("save", f"at-{int(time.time())}")
 
 
-def kill_worker(world: World) -> str:
+def kill_worker(world: Troubled) -> str:
     """kill -9 to one worker."""
     victim = world.chance.choice(world.run.await_workers())
     kill(victim.pid, signal.SIGKILL)
     return f"worker {victim.worker}"
 
 
-def kill_run(world: World) -> str:
+def kill_run(world: Troubled) -> str:
     """kill -9 to all of it; the same command again, with another number of workers."""
     world.run.kill_all()
     world.run.workers = world.chance.choice((1, 2, 2, 3))
@@ -66,7 +66,7 @@ def kill_run(world: World) -> str:
     return f"started again with {world.run.workers} workers"
 
 
-def slow_worker(world: World) -> str:
+def slow_worker(world: Troubled) -> str:
     """One worker stands still for some seconds: a slow consumer, for those who send to it."""
     victim = world.chance.choice(world.run.await_workers())
     seconds = world.chance.uniform(1.0, 6.0)
@@ -76,7 +76,7 @@ def slow_worker(world: World) -> str:
     return f"worker {victim.worker} for {seconds:.1f} s"
 
 
-def overload(world: World) -> str:
+def overload(world: Troubled) -> str:
     """Many times as many words as usual, for a while."""
     world.writer.rate = world.rate * world.burst
     time.sleep(20.0)
@@ -84,7 +84,7 @@ def overload(world: World) -> str:
     return f"{world.burst:g} times the usual rate for 20 s"
 
 
-def full_disk(world: World) -> str:
+def full_disk(world: Troubled) -> str:
     """No room for snapshots, for a while."""
     if not world.small_disk:
         return "not tried: it takes root to have a small disk of its own"
@@ -101,7 +101,7 @@ def full_disk(world: World) -> str:
     return "for 10 s"
 
 
-def clock_jump(world: World) -> str:
+def clock_jump(world: Troubled) -> str:
     """The wall clock jumps, forwards or backwards, and back again."""
     if not world.run.clock_can_jump:
         return "not tried: it takes Linux and a compiler for C"
@@ -112,7 +112,7 @@ def clock_jump(world: World) -> str:
     return f"by {seconds:+d} s and back"
 
 
-TROUBLES: Mapping[str, tuple[int, Callable[[World], str]]] = {
+TROUBLES: Mapping[str, tuple[int, Callable[[Troubled], str]]] = {
     "migration": (5, migrate),
     "scaling": (3, scale),
     "savepoint": (1, save),
@@ -126,7 +126,7 @@ TROUBLES: Mapping[str, tuple[int, Callable[[World], str]]] = {
 """By name: how often beside the others, and what."""
 
 
-class Cycle:
+class Deck:
     """Draws troubles so that each comes as often as its weight says: a shuffled deck, and then another."""
 
     def __init__(self, chance: Random) -> None:

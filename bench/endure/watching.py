@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.endure.living import Living
-from bench.endure.writing import Writer
+from bench.endure.living import LongRun
+from bench.endure.writing import WordWriter
 from dataflow.run.meters import BOUNDS
 from dataflow.run.readings import WorkerReading
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Glance:
     """One look."""
 
     seconds: float  # since the beginning
@@ -36,13 +36,13 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Watch:
+class Lookout:
     """Looks, and keeps what it saw. Faults are what must never happen."""
 
-    run: Living
-    writer: Writer
+    run: LongRun
+    writer: WordWriter
     began: float = field(default_factory=time.monotonic)
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Glance] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     events: list[tuple[float, float, str, str]] = field(default_factory=list)  # from, to, trouble, what it said
     compared: int = 0
@@ -53,14 +53,14 @@ class Watch:
         """Seconds since the beginning."""
         return time.monotonic() - self.began
 
-    def look(self) -> Seen:
+    def look(self) -> Glance:
         """Takes a look."""
         workers = self.run.readings()
         shown = shown_words(self.run.places.database)
         written = self.writer.written  # after what is shown, so that it cannot be less
         self._check(written, shown)
         median, high = self._latency(workers)
-        seen = Seen(
+        seen = Glance(
             self.now,
             len(workers),
             max((reading.memory for reading in workers), default=0) / 2**20,

@@ -15,7 +15,7 @@ _TICK = 0.05  # seconds
 _LINES_OF_A_FILE = 200_000
 
 
-class Writer:
+class WordWriter:
     """A thread that appends lines to files of a folder. `rate` is in words per second and may be set at any time.
 
     A few words are frequent, as in texts: the n-th has a share of about 1 / n.
