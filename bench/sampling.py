@@ -1,8 +1,8 @@
 """Where the processor time of an epoch goes, by samples: what runs each time that a worker has used so much of it.
 
-A profiler that counts calls makes calls dearer than they are, and this engine is made of short ones. Samples do not: the
-kernel interrupts the worker after each half millisecond of its processor's time, and the interrupted function is noted.
-Waiting costs no processor time, and so is not seen.
+A profiler that counts calls makes calls dearer than they are, and this engine is made of short ones. Samples do not:
+the kernel interrupts the worker after each half millisecond of its processor's time, and the interrupted function is
+noted. Waiting costs no processor time, and so is not seen.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import trio
 
@@ -34,22 +35,37 @@ class SharedArenas:
     theirs: Arena
 
 
+class Gate(Protocol):
+    """Whether messages of a link must wait, because something that was said before them does."""
+
+    @property
+    def full(self) -> bool:
+        """Whether they must."""
+
+
 class Link:
     """One connection to worker `peer`."""
 
     def __init__(
-        self, pipe: Pipe, keys: Keys, peer: int, limits: FrameLimits | None = None, shared: SharedArenas | None = None
+        self,
+        pipe: Pipe,
+        keys: Keys | None,
+        peer: int,
+        limits: FrameLimits | None = None,
+        shared: SharedArenas | None = None,
     ) -> None:
-        """`shared` is memory of this worker's and of the peer's in which bodies of frames may lie."""
+        """`keys`: None if the pipe is a ring. `shared` is memory of this worker's and of the peer's in which bodies of
+        frames may lie."""
         self.peer = peer
         self.said_goodbye = False  # by the peer
-        self.pollable = pipe.pollable
-        self._pipe = pipe
-        self._encoder = FrameEncoder(keys.sending, limits)
+        self.gate: Gate | None = None  # nothing leaves here while something waits to be said to all
+        self.pipe = pipe
+        self._encoder = FrameEncoder(None if keys is None else keys.sending, limits)
         self._shared = shared
         self._lent: set[int] = set()  # where blocks of our memory begin that the peer refers to
         self._returned: deque[int] = deque()  # blocks of the peer's memory that nothing here refers to any more
-        self._decoder = FrameDecoder(keys.receiving, limits, None if shared is None else self._borrow)
+        receiving = None if keys is None else keys.receiving
+        self._decoder = FrameDecoder(receiving, limits, None if shared is None else self._borrow)
         self._queue: deque[AnyMessage] = deque()
         self._unsent: deque[Piece] = deque()
         self._frame_size = -1  # of the frame that was just encoded, if all that is unsent is that frame
@@ -70,6 +86,8 @@ class Link:
             self._send_now()
             if self._unsent:
                 self._signal.set()
+            elif not self._queue:
+                self._drained.set()
 
     async def drain(self) -> None:
         """Waits until everything that was posted has been handed to the kernel, or the connection is lost."""
@@ -81,10 +99,10 @@ class Link:
         try:
             while True:
                 if not self._unsent:
-                    if not self._queue:
+                    if not self._queue or (self.gate is not None and self.gate.full):
                         return
                     self._encode_frame()
-                sent = self._pipe.try_send(tuple(self._unsent))
+                sent = self.pipe.try_send(tuple(self._unsent))
                 if not sent:
                     return
                 if sent == self._frame_size:
@@ -145,9 +163,11 @@ class Link:
             self._writing = True
             while not self._lost and (self._unsent or self._queue):
                 if not self._unsent:
+                    if self.gate is not None and self.gate.full:
+                        break  # the next flush goes on
                     self._encode_frame()
                 try:
-                    self._forget(await self._pipe.send_some(tuple(self._unsent)))
+                    self._forget(await self.pipe.send_some(tuple(self._unsent)))
                 except (OSError, trio.BrokenResourceError):
                     self._lost = True
             self._writing = False
@@ -167,25 +187,39 @@ class Link:
                 if self.said_goodbye:
                     return
                 raise PeerLost(self.peer)
-            messages = self._decode(count)
+            messages = self._received(count)
             if messages:
                 receive(messages)
 
     def read_now(self) -> list[AnyMessage]:
         """The messages that have arrived already; an end of the connection is left to the reading task."""
         try:
-            count = self._pipe.try_receive_into(self._decoder.buffer())
+            count = self.pipe.try_receive_into(self._decoder.buffer())
         except OSError:
             return []
-        return self._decode(count) if count else []
+        return self._received(count) if count else []
 
-    def _decode(self, count: int) -> list[AnyMessage]:
+    def _received(self, count: int) -> list[AnyMessage]:
         """The messages that so many more bytes complete; FrameError names the peer."""
         try:
             self._decoder.received(count)
         except (FrameError, MemoryError) as error:
-            why = str(error) or "there is no memory for its frame"
-            raise FrameError(f"worker {self.peer} cannot be understood: {why}") from None
+            raise self._blame(error) from None
+        return self._take()
+
+    def decode(self, data: bytes) -> list[AnyMessage]:
+        """The messages that these bytes of a ring complete; FrameError names the peer."""
+        try:
+            self._decoder.feed(data)
+        except (FrameError, MemoryError) as error:
+            raise self._blame(error) from None
+        return self._take()
+
+    def _blame(self, error: Exception) -> FrameError:
+        why = str(error) or "there is no memory for its frame"
+        return FrameError(f"worker {self.peer} cannot be understood: {why}")
+
+    def _take(self) -> list[AnyMessage]:
         messages: list[AnyMessage] = []
         while (frame := self._decoder.take()) is not None:
             messages += decode_messages(frame, self.peer)
@@ -210,14 +244,14 @@ class Link:
     async def _receive(self, decoder: FrameDecoder) -> int:
         try:
             if decoder.in_a_body:  # more of it has probably arrived: asking costs less than waiting
-                count = self._pipe.try_receive_into(decoder.buffer())
+                count = self.pipe.try_receive_into(decoder.buffer())
                 if count is not None:
                     return count
-            return await self._pipe.receive_into(decoder.buffer)
+            return await self.pipe.receive_into(decoder.buffer)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             return 0
 
     async def close(self) -> None:
         """Ends the connection."""
         self._lost = True
-        await self._pipe.close()
+        await self.pipe.close()

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 import trio
 
-_AT_ONCE = 16  # times that a caller looks for messages before other tasks get their turn
-
 
 class Probe:
     """Looks at the frontier of a stream: the times at which records may still appear on it, on any worker.
@@ -67,16 +65,7 @@ class Probe:
     def _passes_soon(self, time: Time) -> bool:
         """Whether `time` is past, after what can be done without waiting: what was just sent may be all that is
         missing, and the answer to it may be a moment away."""
-        if self.passed(time):
-            return True
-        pump = self._dataflow.pump
-        pump.turn_before_waiting()
-        for _ in range(_AT_ONCE):
-            if self.passed(time):
-                return True
-            if not pump.linger():
-                return False
-        return self.passed(time)
+        return self.passed(time) or self._dataflow.pump.comes_true(lambda: self.passed(time))
 
     async def wait_done(self) -> None:
         """Waits until nothing can appear any more."""

@@ -65,9 +65,19 @@ class Inbox:
         """The changes to apply; ProtocolError if a batch was lost, repeated or overtaken."""
         expected = self._expected.get(batch.sender, 0)
         if batch.sequence != expected:
-            raise ProtocolError(
-                f"progress batch {batch.sequence} of worker {batch.sender} arrived when {expected} was due: "
-                "the transport must deliver each worker's batches once and in order"
-            )
+            raise self._out_of_order(batch.sender, batch.sequence, expected)
         self._expected[batch.sender] = expected + 1
         return batch.changes
+
+    def count(self, sender: int, number: int) -> None:
+        """The same, for a batch that is known by the last 32 bits of its number."""
+        expected = self._expected.get(sender, 0)
+        if number != expected & 0xFFFFFFFF:
+            raise self._out_of_order(sender, number, expected)
+        self._expected[sender] = expected + 1
+
+    def _out_of_order(self, sender: int, number: int, expected: int) -> ProtocolError:
+        return ProtocolError(
+            f"progress batch {number} of worker {sender} arrived when {expected} was due: "
+            "the transport must deliver each worker's batches once and in order"
+        )

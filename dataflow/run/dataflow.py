@@ -114,6 +114,7 @@ class Dataflow(TakesSnapshots, Joinable):
         self.tracker = make_tracker(self.graph, len(self.history.latest) if self.beginning is None else 0)
         self.busy_ns = [0] * len(self.operators)
         self._validity = Validity(self.graph)
+        self._integers_only = self.graph.integers_only
         self._watchers = [[] for _ in self.graph.locations]
         self.built = True
         for operator in self.operators:
@@ -264,6 +265,21 @@ class Dataflow(TakesSnapshots, Joinable):
         heard = self._heard
         for pointstamp, diff in changes:
             heard[pointstamp] = heard.get(pointstamp, 0) + diff
+        if not self.stirred:
+            self.stir()
+
+    def hear_words(self, sender: int, number: int, words: list[int], start: int, stop: int) -> None:
+        """The same, from a board (`dataflow.comm.board`): four words for each change, which are checked here."""
+        if self.dropped:
+            return
+        self.inbox.count(sender, number)
+        heard, locations = self._heard, len(self._watchers)
+        for at in range(start, stop, 4):
+            location, time = words[at + 1], words[at + 2]
+            if not 0 <= location < locations or time < 0 or not self._integers_only:
+                self._validity.require(sender, [((location, time), 0)])
+            pointstamp = (location, time)
+            heard[pointstamp] = heard.get(pointstamp, 0) + words[at + 3]
         if not self.stirred:
             self.stir()
 

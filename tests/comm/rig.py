@@ -19,10 +19,11 @@ import trio
 from dataflow.comm.arena import Arena
 from dataflow.comm.handshake import Identity, Keys, cluster_digest
 from dataflow.comm.link import Link, SharedArenas
+from dataflow.comm.linked import Linked
 from dataflow.comm.messages import AnyMessage
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
-from dataflow.comm.transport import InProcess, Linked, Transport
+from dataflow.comm.transport import InProcess, Transport
 from dataflow.launch.hosts import Tls
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.neighbours import direction_key

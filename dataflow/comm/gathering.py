@@ -1,0 +1,212 @@
+"""Gathering: a worker looks at once at everything that the others of its host have written for it (see `hall`).
+
+What comes out of a ring was written after what stood on the same worker's board at that time: so the heads of rings are
+looked at first, then the boards, and boards are read first. A writer announces its board before it writes into rings,
+and writes nothing into them while its board is full. So whatever two workers say to each other pairwise (records,
+acknowledgements, changes of the membership) comes after everything that the sender said to all before it; what is said
+to all may overtake it. docs/internals/transport.md has the argument why that is enough.
+
+A worker that is about to sleep says that it wants to be woken, and then looks once more; whoever has written something
+looks afterwards who wants to be woken. The first of them rings the bell, the others need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from struct import pack_into
+from typing import Protocol
+
+from dataflow.comm.board import WORDS, Board, BoardReader
+from dataflow.comm.frames import Frame
+from dataflow.comm.hall import fence, order
+from dataflow.comm.link import Link
+from dataflow.comm.messages import AnyMessage, Hello, Progress
+from dataflow.comm.ring import RingPipe
+from dataflow.comm.wire import decode_messages, encode_messages
+from dataflow.errors import ProtocolError
+
+_EMPTY = memoryview(b"")
+
+
+class Hearer(Protocol):
+    """Who is told what was gathered."""
+
+    def hear_changes(self, sender: int, dataflow: int, number: int, words: list[int], start: int, stop: int) -> None:
+        """A batch of progress: words from `start` to `stop`, an entry of a board for each change."""
+
+    def hear_hello(self, hello: Hello) -> None:
+        """Another worker has built a dataflow."""
+
+    def hear_messages(self, messages: list[AnyMessage]) -> None:
+        """Messages of one worker, in their order."""
+
+
+class _Neighbour:
+    """Another worker of this host."""
+
+    __slots__ = ("link", "peer", "pipe", "reader", "slot")
+
+    def __init__(self, link: Link, pipe: RingPipe) -> None:
+        self.link = link
+        self.peer = link.peer
+        self.pipe = pipe
+        self.slot = pipe.slot
+        self.reader = BoardReader(pipe.hall, pipe.slot, f"worker {link.peer}")
+
+
+class Gathering:
+    """One worker's: its own board, and all that it reads. A look costs O(1) while there is nothing new."""
+
+    def __init__(self, links: Mapping[Link, RingPipe], hearer: Hearer) -> None:
+        """`links`: those that lead through rings, of which there is one at least."""
+        self._neighbours = {pipe.slot: _Neighbour(link, pipe) for link, pipe in links.items()}
+        self.peers = {neighbour.peer: neighbour for neighbour in self._neighbours.values()}
+        self._hall = hall = next(iter(links.values())).hall
+        self._hearer = hearer
+        self._me = hall.slot
+        self.board = Board(hall, self._neighbours)
+        self._off_board: set[int] = set()  # dataflows whose progress goes through rings, since once it had to
+        self._seen_counts = bytearray(2 * hall.slots * 8)
+        self._seen_heads = bytes(hall.slots * 8)
+        self._silent = bytes(hall.slots * 8)  # the bells, if nobody wants to be woken
+        for link in links:
+            link.gate = self.board
+
+    # Saying
+
+    def says(self, message: AnyMessage) -> bool:
+        """Writes a message on the board, if that is where it belongs."""
+        if type(message) is Progress:
+            number, batch = message.dataflow, message.batch
+            if number in self._off_board:
+                return False
+            if not self.board.post_progress(number, batch.sequence, batch.changes):
+                self._off_board.add(number)  # or what follows would overtake this
+                return False
+            return True
+        if type(message) is Hello:
+            header, _ = encode_messages([message])
+            self.board.post_letter(header)
+            return True
+        return False
+
+    def flush(self, links: Collection[Link]) -> bool:
+        """Lets others see what was said, and wakes those who want it. Whether the links could be flushed."""
+        board = self.board
+        told = board.announce()
+        full = board.full
+        if told:  # what this worker has written itself is no news
+            pack_into("=q", self._seen_counts, self._me * 8, board.written)
+        if not full:
+            for link in links:
+                link.flush()
+        fence()
+        bells = self._hall.bells.tobytes()
+        if bells != self._silent:
+            if told or full:
+                self._wake(self._neighbours.values())
+            else:
+                self._wake([self.peers[link.peer] for link in links if link.peer in self.peers])
+        return not full
+
+    def _wake(self, neighbours: Iterable[_Neighbour]) -> None:
+        bells = self._hall.bells
+        for neighbour in neighbours:
+            if bells[neighbour.slot]:
+                neighbour.pipe.ring_bell()
+
+    # Hearing
+
+    def collect(self) -> bool:
+        """Hears what others have said; whether there was anything."""
+        hall = self._hall
+        heads = hall.my_heads.tobytes()
+        order()
+        counts = hall.counts.tobytes()
+        if heads == self._seen_heads and counts == self._seen_counts:
+            return False
+        if counts != self._seen_counts:
+            self._seen_counts[:] = counts
+            self._read_boards(memoryview(counts).cast("q"))
+        if heads != self._seen_heads:
+            self._seen_heads = heads
+            self._read_rings(memoryview(heads).cast("q"))
+        return True
+
+    def _read_boards(self, counts: memoryview) -> None:
+        slots = self._hall.slots
+        for slot, neighbour in self._neighbours.items():
+            reader = neighbour.reader
+            if counts[slot] != reader.cursor:
+                self._hear(neighbour, reader.read(counts[slot]))
+            if counts[slots + slot] and reader.tell():
+                neighbour.pipe.ring_bell()  # it waits for room
+
+    def _hear(self, neighbour: _Neighbour, words: list[int]) -> None:
+        at, end, sender = 0, len(words), neighbour.peer
+        while at < end:
+            first = words[at]
+            if first < 0:
+                letter, at = neighbour.reader.take_letter(words, at)
+                if letter is not None:
+                    self._hear_letter(letter, sender)
+                continue
+            start, at = at, at + WORDS
+            while at < end and words[at] == first:
+                at += WORDS
+            self._hearer.hear_changes(sender, first >> 32, first & 0xFFFFFFFF, words, start, at)
+
+    def _hear_letter(self, letter: bytes, sender: int) -> None:
+        for message in decode_messages(Frame(letter, _EMPTY), sender):
+            if type(message) is not Hello:
+                raise ProtocolError(f"worker {sender} has written a {type(message).__name__} on its board")
+            self._hearer.hear_hello(message)
+
+    def _read_rings(self, heads: memoryview) -> None:
+        for slot, neighbour in self._neighbours.items():
+            pipe = neighbour.pipe
+            if heads[slot] != pipe.position:
+                data = pipe.take(heads[slot])
+                if pipe.wanted:
+                    pipe.ring_bell()
+                messages = neighbour.link.decode(data)
+                if messages:
+                    self._hearer.hear_messages(messages)
+
+    @property
+    def waits(self) -> bool:
+        """Whether this worker waits for room somewhere."""
+        return bool(self._hall.blocked) or self.board.full
+
+    def go_on(self) -> bool:
+        """Goes on where there is room now, in rings. Whether there may be room on the board, which had none."""
+        for look in tuple(self._hall.blocked):
+            look()
+        return self.board.full
+
+    # Sleeping
+
+    def stay_awake(self) -> None:
+        """Nobody needs to wake this worker: it will look by itself."""
+        self._hall.bells[self._me] = 0
+
+    def may_sleep(self) -> bool:
+        """Others shall wake this worker. False if there is something new already."""
+        hall = self._hall
+        hall.bells[self._me] = 1
+        fence()
+        if hall.my_heads.tobytes() == self._seen_heads and hall.counts.tobytes() == self._seen_counts:
+            return True
+        hall.bells[self._me] = 0
+        return False
+
+    def part_from(self, peer: int) -> None:
+        """A worker has left, and reads this worker's board no more."""
+        if peer in self.peers:
+            self.board.part_from(self.peers[peer].slot)
+
+    def forget(self, peer: int) -> None:
+        """A worker has said goodbye."""
+        neighbour = self.peers.pop(peer, None)
+        if neighbour is not None:
+            del self._neighbours[neighbour.slot]
