@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from struct import pack_into
 from typing import Protocol
 
-from dataflow.comm.board import WORDS, Board, BoardReader
+from dataflow.comm.board import NUMBERS, WORDS, Board, BoardReader
 from dataflow.comm.frames import Frame
 from dataflow.comm.hall import fence, order
 from dataflow.comm.link import Link
@@ -134,12 +134,18 @@ class Gathering:
         return True
 
     def _read_boards(self, counts: memoryview) -> None:
-        slots = self._hall.slots
+        slots, hear_changes = self._hall.slots, self._hearer.hear_changes
+        now = counts.tolist()
         for slot, neighbour in self._neighbours.items():
             reader = neighbour.reader
-            if counts[slot] != reader.cursor:
-                self._hear(neighbour, reader.read(counts[slot]))
-            if counts[slots + slot] and reader.tell():
+            if now[slot] != reader.cursor:
+                words = reader.read(now[slot])
+                first = words[0]
+                if first >= 0 and words[-WORDS] == first:  # one batch, as nearly always
+                    hear_changes(neighbour.peer, first >> 32, first & NUMBERS, words, 0, len(words))
+                else:
+                    self._hear(neighbour, words)
+            if now[slots + slot] and reader.tell():
                 neighbour.pipe.ring_bell()  # it waits for room
 
     def _hear(self, neighbour: _Neighbour, words: list[int]) -> None:
@@ -154,7 +160,7 @@ class Gathering:
             start, at = at, at + WORDS
             while at < end and words[at] == first:
                 at += WORDS
-            self._hearer.hear_changes(sender, first >> 32, first & 0xFFFFFFFF, words, start, at)
+            self._hearer.hear_changes(sender, first >> 32, first & NUMBERS, words, start, at)
 
     def _hear_letter(self, letter: bytes, sender: int) -> None:
         for message in decode_messages(Frame(letter, _EMPTY), sender):
@@ -163,10 +169,11 @@ class Gathering:
             self._hearer.hear_hello(message)
 
     def _read_rings(self, heads: memoryview) -> None:
+        now = heads.tolist()
         for slot, neighbour in self._neighbours.items():
             pipe = neighbour.pipe
-            if heads[slot] != pipe.position:
-                data = pipe.take(heads[slot])
+            if now[slot] != pipe.position:
+                data = pipe.take(now[slot])
                 if pipe.wanted:
                     pipe.ring_bell()
                 messages = neighbour.link.decode(data)

@@ -7,6 +7,7 @@ Otherwise the link's writing task goes on with it, and what is posted meanwhile 
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +16,17 @@ from typing import Protocol
 import trio
 
 from dataflow.comm.arena import LARGE, Arena
-from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, FrameLimits
+from dataflow.comm.frames import QUICK_MOST, FrameDecoder, FrameEncoder, FrameError, FrameLimits, QuickFrame
 from dataflow.comm.handshake import Keys
 from dataflow.comm.messages import AnyMessage, BlocksReturned, Data, Goodbye
 from dataflow.comm.pipes import Piece, Pipe
-from dataflow.comm.wire import decode_messages, encode_messages
+from dataflow.comm.rows import encode_rows
+from dataflow.comm.wire import decode_messages, decode_quick, encode_messages
 from dataflow.errors import PeerLost
 from dataflow.run.signal import Signal
 
 _ME = -1  # senders are not part of what is sent: whoever receives it knows from whom it is
+_FEW = 1024  # rows
 _FRAME = 1 << 22  # messages that weigh more than this together go in several frames
 
 
@@ -60,6 +63,7 @@ class Link:
         self.said_goodbye = False  # by the peer
         self.gate: Gate | None = None  # nothing leaves here while something waits to be said to all
         self.pipe = pipe
+        self._quick = keys is None
         self._encoder = FrameEncoder(None if keys is None else keys.sending, limits)
         self._shared = shared
         self._lent: set[int] = set()  # where blocks of our memory begin that the peer refers to
@@ -115,7 +119,27 @@ class Link:
             self._queue.clear()
             self._unsent.clear()
 
+    def _encode_quick(self, message: AnyMessage) -> bool:
+        """Encodes the next message as a frame of rows, if it is a batch of few rows at an integer time."""
+        if type(message) is not Data or type(message.time) is not int:
+            return False
+        if type(message.batch) is not list or len(message.batch) > _FEW:
+            return False
+        rows = encode_rows(message.batch)
+        if len(rows) > QUICK_MOST:
+            return False
+        try:
+            frame = self._encoder.encode_quick(message.dataflow, message.channel, message.time, message.size, rows)
+        except struct.error:
+            return False
+        self._queue.popleft()
+        self._unsent.append(frame)
+        self._frame_size = len(frame)
+        return True
+
     def _encode_frame(self) -> None:
+        if self._quick and not self._returned and self._encode_quick(self._queue[0]):
+            return
         messages: list[AnyMessage] = []
         weight = 0
         while self._queue and weight < _FRAME:
@@ -222,7 +246,10 @@ class Link:
     def _take(self) -> list[AnyMessage]:
         messages: list[AnyMessage] = []
         while (frame := self._decoder.take()) is not None:
-            messages += decode_messages(frame, self.peer)
+            if isinstance(frame, QuickFrame):
+                messages.append(decode_quick(frame, self.peer))
+            else:
+                messages += decode_messages(frame, self.peer)
         for message in messages:
             if type(message) is Goodbye:
                 self.said_goodbye = True

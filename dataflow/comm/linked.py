@@ -25,6 +25,7 @@ from dataflow.run.signal import Signal
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
+_MOMENT = 500e-6  # seconds
 _AT_ONCE = 16  # answers that a reading task looks for before it lets others have their turn
 
 
@@ -41,6 +42,7 @@ class Linked:
         self._gathering = Gathering(rings, self) if rings else None
         self._sockets = [link for link in links.values() if link.pipe.pollable and link not in rings]
         self._patience = patience if rings or self._sockets else None
+        self._alone_until = 0.0  # until when nobody else in this loop is thought to want to run
         self._said = False  # whether something was written on the board since the last flush
 
     # Sending
@@ -104,7 +106,8 @@ class Linked:
         patience = self._patience
         if patience is None:
             return False
-        if not patience.begin(perf_counter()) or not self._alone():
+        now = perf_counter()
+        if not patience.begin(now) or not (now < self._alone_until or self._alone(now)):
             return False
         until = patience.look()
         while not self._look():
@@ -114,10 +117,14 @@ class Linked:
             os.sched_yield()  # others who share this core come first
         return True
 
-    def _alone(self) -> bool:
-        """Whether nothing else in this loop wants to run now: no task (but a pump that was woken), no timer."""
+    def _alone(self, now: float) -> bool:
+        """Whether nothing else in this loop wants to run now: no task (but a pump that was woken), no timer. To ask
+        costs as much as a look at all rings: what is true now is taken to be true for a moment."""
         loop = trio.lowlevel.current_statistics()
-        return loop.tasks_runnable <= self._pump.awake and loop.seconds_to_next_deadline > LONGEST
+        if loop.tasks_runnable > self._pump.awake or loop.seconds_to_next_deadline <= LONGEST:
+            return False
+        self._alone_until = now + min(_MOMENT, loop.seconds_to_next_deadline - LONGEST)
+        return True
 
     def _look(self) -> bool:
         """Receives what has arrived; whether there was anything."""

@@ -46,38 +46,35 @@ class Outbox:
         """The batch to broadcast now, to this worker as well; None if everything cancelled out."""
         if not self.pending.counts:
             return None
-        batch = ProgressBatch(self._sender, self._sequence, tuple(self.pending.drain()))
+        return ProgressBatch(self._sender, self.take_number(), tuple(self.pending.drain()))
+
+    def take_number(self) -> int:
+        """The number of a batch that is being sent."""
+        number = self._sequence
         self._sequence += 1
-        return batch
+        return number
 
 
 class Inbox:
     """Checks that each sender's batches come in order. O(1) per batch."""
 
-    def __init__(self, expected: dict[int, int] | None = None) -> None:
-        self._expected: dict[int, int] = {} if expected is None else expected  # by sender; 0 of those who are not there
+    def __init__(self, due: dict[int, int] | None = None) -> None:
+        self.due: dict[int, int] = {} if due is None else due  # by sender, its next batch; 0 of those who are not there
 
     def due_from(self, sender: int) -> int:
         """The number of the next batch of a sender."""
-        return self._expected.get(sender, 0)
+        return self.due.get(sender, 0)
 
     def accept(self, batch: ProgressBatch) -> tuple[Change, ...]:
         """The changes to apply; ProtocolError if a batch was lost, repeated or overtaken."""
-        expected = self._expected.get(batch.sender, 0)
-        if batch.sequence != expected:
-            raise self._out_of_order(batch.sender, batch.sequence, expected)
-        self._expected[batch.sender] = expected + 1
+        if batch.sequence != self.due.get(batch.sender, 0):
+            raise self.out_of_order(batch.sender, batch.sequence)
+        self.due[batch.sender] = batch.sequence + 1
         return batch.changes
 
-    def count(self, sender: int, number: int) -> None:
-        """The same, for a batch that is known by the last 32 bits of its number."""
-        expected = self._expected.get(sender, 0)
-        if number != expected & 0xFFFFFFFF:
-            raise self._out_of_order(sender, number, expected)
-        self._expected[sender] = expected + 1
-
-    def _out_of_order(self, sender: int, number: int, expected: int) -> ProtocolError:
+    def out_of_order(self, sender: int, number: int) -> ProtocolError:
+        """What is wrong with a batch that is not the one that is due."""
         return ProtocolError(
-            f"progress batch {number} of worker {sender} arrived when {expected} was due: "
+            f"progress batch {number} of worker {sender} arrived when {self.due_from(sender)} was due: "
             "the transport must deliver each worker's batches once and in order"
         )

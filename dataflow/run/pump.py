@@ -22,6 +22,7 @@ from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError
 from dataflow.members.changing import Changing
 from dataflow.members.roster import Roster
+from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
@@ -29,6 +30,7 @@ from dataflow.run.mains import run_main
 from dataflow.run.meters import Meter
 from dataflow.run.receiving import Receiving
 from dataflow.run.signal import Signal, Waiters
+from dataflow.run.stepping import Stepping
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from dataflow.recovery.resume import Resume
 
 _AT_ONCE = 16  # times that main looks for messages before other tasks get their turn
+_BREATH = 500e-6  # seconds
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
@@ -64,7 +67,7 @@ class Pump(Receiving):
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
-        self.stirred: list[Dataflow] = []  # invariant: holds every dataflow that has something to do, each once
+        self.stirred: list[Stepping] = []  # invariant: holds every dataflow that has something to do, each once
         self.roster = Roster(index, range(peers) if not joins else (index,))
         self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
         self.changes = Changing(self, joins)
@@ -73,6 +76,10 @@ class Pump(Receiving):
         self._nursery: trio.Nursery | None = None
         self.awake = False  # whether it has been woken, or is at work
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
+        self._alarm: Alarm | None = None  # who wakes the pump's task, while it runs
+        self._due = False  # whether that is to be done when the current task's step is over
+        self._breathed = -inf  # when main last let all others run
+        self._breaths = 0  # how often it has not, since
         self._stepping = False
         self._failed = False
         self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
@@ -131,6 +138,16 @@ class Pump(Receiving):
         """Wakes the pump: there is something to do."""
         if not self.awake:
             self.awake = True
+            if self._alarm is None:
+                self.signal.set()
+            else:
+                self._due = True
+                self._alarm.due.append(self)
+
+    def alarmed(self) -> None:
+        """The step of the task that woke the pump is over: its own task is woken, unless all has been done."""
+        if self._due:
+            self._due = False
             self.signal.set()
 
     def rest(self) -> None:
@@ -196,26 +213,33 @@ class Pump(Receiving):
             return  # the exception is on its way out; another step would only raise again
         self._stepping = True
         try:
-            self.take_mail()
-            if self.changes.stopped:
+            if self._mailbox:
+                self.take_mail()
+            changes = self.changes
+            if changes.stopped:
                 return
-            stirred, self.stirred = self.stirred, []
-            for dataflow in stirred:
-                if dataflow.busy and not dataflow.dropped:  # what has ended says nothing more
-                    dataflow.step()
-                dataflow.stirred = False
-                if dataflow.complete:
-                    self._forget(dataflow)
-                elif dataflow.busy:
-                    dataflow.stir()
-            if self.changes.left:
-                self.changes.leaving.look()
-            self._wake_idle()
+            if self.stirred:
+                self._step_dataflows()
+            if changes.left:
+                changes.leaving.look()
+            if self._idle_waiters:
+                self._wake_idle()
         except BaseException:
             self._failed = True
             raise
         finally:
             self._stepping = False
+
+    def _step_dataflows(self) -> None:
+        stirred, self.stirred = self.stirred, []
+        for dataflow in stirred:
+            if not dataflow.dropped:  # what has ended says nothing more
+                dataflow.step()
+            dataflow.stirred = False
+            if dataflow.dropped or (not dataflow.tracker.outstanding and dataflow.complete):
+                self._forget(dataflow)
+            elif dataflow.busy:
+                dataflow.stir()
 
     def act(self, action: Callable[[], None]) -> None:
         """Does one thing of many, for a scheduler that chooses them one by one."""
@@ -242,8 +266,10 @@ class Pump(Receiving):
         finally:
             self.awake = awake
         transport.flush()
-        if self.busy:
+        if self._mailbox or (self.stirred and not self.changes.stopped):
             self.wake()
+        elif self._due:  # all has been done that the pump was woken for
+            self._due = self.awake = False
         self.meter.turned(began, perf_counter_ns())
 
     def turn_before_waiting(self) -> None:
@@ -285,6 +311,17 @@ class Pump(Receiving):
             self.wake()
         return happened()
 
+    async def breathe(self) -> None:
+        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their turn:
+        at least every half millisecond, and every 16th time. Each time would cost a quarter of an epoch."""
+        now = self.clock.now()
+        self._breaths += 1
+        if self._pumped and self._breaths < _AT_ONCE and now - self._breathed < _BREATH:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            self._breathed, self._breaths = now, 0
+            await trio.lowlevel.checkpoint()
+
     def _fail_in_run(self, error: Exception) -> None:
         self._failure = error
         self.signal.set()
@@ -303,7 +340,7 @@ class Pump(Receiving):
                 self._forget(dataflow)
         self._wake_idle()
 
-    def _forget(self, dataflow: Dataflow) -> None:
+    def _forget(self, dataflow: Stepping) -> None:
         if self._dataflows.pop(dataflow.number, None) is not None:
             self._ended.add(dataflow.number)
             dataflow.notify_end()
@@ -336,6 +373,7 @@ class Pump(Receiving):
     async def run(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
         self._pumped = True
+        self._alarm = alarm_of_this_loop()
         if self.warn_after is not None:
             self.spawn(Watch(self, self.warn_after).run, f"watch of worker {self.index}")
         while True:

@@ -46,6 +46,7 @@ class Receiving(Flowing):
         self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
         self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
         self.conversations = {peer: Conversation(peer) for peer in range(peers)}  # with those at the ends of links
+        self._departed: set[int] = set()  # who has said goodbye
         self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
         self._main_returned = False
 
@@ -77,11 +78,12 @@ class Receiving(Flowing):
     def hear_changes(self, sender: int, dataflow: int, number: int, words: list[int], start: int, stop: int) -> None:
         """Accepts a batch of progress from a board, at once: nothing in the mailbox has to come first. The caller calls
         `turn` afterwards."""
-        self.conversations[sender].hear_progress(dataflow)
         flow = self._dataflows.get(dataflow)
-        if flow is not None and sender in flow.greeted:
+        if flow is not None and sender in flow.greeted and sender not in self._departed:
             flow.hear_words(sender, number, words, start, stop)
-        elif dataflow not in self._ended:  # Hello, which comes first, has been kept as well
+            return
+        self.conversations[sender].hear_progress(dataflow)
+        if dataflow not in self._ended:  # Hello, which comes first, has been kept as well
             changes = tuple([((words[at + 1], words[at + 2]), words[at + 3]) for at in range(start, stop, 4)])
             self.deliver(Progress(sender, dataflow, ProgressBatch(sender, number, changes)))
 
@@ -94,6 +96,7 @@ class Receiving(Flowing):
         """Accepts a peer's last message."""
         if not self.changes.left:  # else all of them say goodbye to this worker, and not to each other
             self.conversations[message.sender].hear(message)
+        self._departed.add(message.sender)
 
     # Delivery
 
