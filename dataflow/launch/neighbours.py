@@ -197,7 +197,13 @@ def make_memory(workers: range, size: int) -> int:
 
 def map_memory(descriptor: int, workers: Sequence[int], size: int) -> tuple[dict[int, Arena], memoryview]:
     """The arenas of workers in such a file, and the hall. All lie in one mapping, which is gone when nobody refers to
-    any of it. OSError where there is no room: the others write into it, so that this worker cannot do without."""
-    whole = memoryview(mmap.mmap(descriptor, 0))
+    any of it. The others write into it, so that nobody can do without."""
+    try:
+        whole = memoryview(mmap.mmap(descriptor, 0))
+    except OSError as error:
+        raise TooManyWorkers(
+            f"this worker cannot map the memory that it shares with the others of its host ({error}): start fewer "
+            "workers, or raise the limit of memory (ulimit -v)"
+        ) from None
     arenas = {index: Arena(size, whole[at * size : (at + 1) * size]) for at, index in enumerate(workers)}
     return arenas, whole[len(workers) * size :]

@@ -312,8 +312,8 @@ class Pump(Receiving):
         return happened()
 
     async def breathe(self) -> None:
-        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their turn:
-        at least every half millisecond, and every 16th time. Each time would cost a quarter of an epoch."""
+        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their turn,
+        every 16th time and after half a millisecond. Each time would cost a quarter of an epoch."""
         now = self.clock.now()
         self._breaths += 1
         if self._pumped and self._breaths < _AT_ONCE and now - self._breathed < _BREATH:
