@@ -12,7 +12,7 @@ looks afterwards who wants to be woken. The first of them rings the bell, the ot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from struct import pack_into
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from dataflow.comm.messages import AnyMessage, Hello, Progress
 from dataflow.comm.ring import RingPipe
 from dataflow.comm.wire import decode_messages, encode_messages
 from dataflow.errors import ProtocolError
+from dataflow.run.interest import EVERYTHING
 
 _EMPTY = memoryview(b"")
 
@@ -66,6 +67,9 @@ class Gathering:
         self._me = hall.slot
         self.board = Board(hall, self._neighbours)
         self._off_board: set[int] = set()  # dataflows whose progress goes through rings, since once it had to
+        self._wrote = False  # whether this worker has written on its board, and not looked at the others' since
+        self._looked = False  # whether it has looked, and has not drawn its conclusions
+        self._letters = False  # whether some were written and are not announced
         self._seen_counts = bytearray(2 * hall.slots * 8)
         self._seen_heads = bytes(hall.slots * 8)
         self._silent = bytes(hall.slots * 8)  # the bells, if nobody wants to be woken
@@ -87,6 +91,7 @@ class Gathering:
         if type(message) is Hello:
             header, _ = encode_messages([message])
             self.board.post_letter(header)
+            self._letters = True
             return True
         return False
 
@@ -96,23 +101,39 @@ class Gathering:
         told = board.announce()
         full = board.full
         if told:  # what this worker has written itself is no news
+            self._wrote = True
             pack_into("=q", self._seen_counts, self._me * 8, board.written)
         if not full:
             for link in links:
                 link.flush()
-        fence()
-        bells = self._hall.bells.tobytes()
-        if bells != self._silent:
-            if told or full:
-                self._wake(self._neighbours.values())
-            else:
-                self._wake([self.peers[link.peer] for link in links if link.peer in self.peers])
+        if full or (self._letters and told):  # for all, and at once; progress waits until a frontier has moved
+            self._letters, self._wrote = False, True
+            self.wake(EVERYTHING)
+        elif links:
+            fence()
+            bells = self._hall.bells
+            for link in links:
+                neighbour = self.peers.get(link.peer)
+                if neighbour is not None and bells[neighbour.slot]:
+                    neighbour.pipe.ring_bell()
         return not full
 
-    def _wake(self, neighbours: Iterable[_Neighbour]) -> None:
+    def wake(self, moved: int) -> None:
+        """Rings the bells of those to whom it is of interest that these frontiers have moved.
+
+        Only if this worker has written on its board just before: of all who wrote what it took to move a frontier, the
+        last one sees it move when it looks at all boards after that. Whoever only reads leaves it to that one.
+        (docs/internals/progress.md)
+        """
+        if not self._wrote and not self._looked:
+            return
+        fence()
         bells = self._hall.bells
-        for neighbour in neighbours:
-            if bells[neighbour.slot]:
+        if bells.tobytes() == self._silent:
+            return
+        wanted = bells.tolist()
+        for slot, neighbour in self._neighbours.items():
+            if wanted[slot] & moved:
                 neighbour.pipe.ring_bell()
 
     # Hearing
@@ -120,6 +141,8 @@ class Gathering:
     def collect(self) -> bool:
         """Hears what others have said; whether there was anything."""
         hall = self._hall
+        if self._wrote:
+            self._wrote, self._looked = False, True
         heads = hall.my_heads.tobytes()
         order()
         counts = hall.counts.tobytes()
@@ -191,18 +214,23 @@ class Gathering:
             look()
         return self.board.full
 
+    def concluded(self) -> None:
+        """All that this worker has heard has been applied."""
+        self._looked = False
+
     # Sleeping
 
     def stay_awake(self) -> None:
         """Nobody needs to wake this worker: it will look by itself."""
         self._hall.bells[self._me] = 0
 
-    def may_sleep(self) -> bool:
-        """Others shall wake this worker. False if there is something new already."""
+    def may_sleep(self, interest: int) -> bool:
+        """Others shall wake this worker, if that is of interest. False if there is something new already."""
         hall = self._hall
-        hall.bells[self._me] = 1
+        hall.bells[self._me] = interest | 1
         fence()
         if hall.my_heads.tobytes() == self._seen_heads and hall.counts.tobytes() == self._seen_counts:
+            self._wrote = self._looked = False
             return True
         hall.bells[self._me] = 0
         return False

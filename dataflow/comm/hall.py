@@ -11,7 +11,7 @@ Every word has one writer (but for flags, which one sets and another clears), an
 here was written by a peer, who is trusted no more than over a connection: readers copy, then check.
 
     counts      how far boards are written, and which writers wait for room on theirs: one look for all peers
-    bells       who wants to be woken
+    bells       who wants to be woken, and for what
     cursors     by writer and reader, how far a board is read
     heads       by reader and writer, how far a ring is written: one look for all rings that lead to a worker
     tails       by writer and reader, how far a ring is read

@@ -20,6 +20,7 @@ from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye, Hello
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.comm.ring import RingPipe
 from dataflow.errors import PeerLost
+from dataflow.run.interest import EVERYTHING
 from dataflow.run.signal import Signal
 
 if TYPE_CHECKING:
@@ -143,9 +144,19 @@ class Linked:
         if self._gathering is not None:
             self._gathering.stay_awake()
 
-    def may_sleep(self) -> bool:
+    def may_sleep(self, interest: int) -> bool:
         """Others are to ring this worker's bell; False if there is something to collect already."""
-        return self._gathering is None or self._gathering.may_sleep()
+        return self._gathering is None or self._gathering.may_sleep(interest)
+
+    def concluded(self) -> None:
+        """All that was collected has been applied."""
+        if self._gathering is not None:
+            self._gathering.concluded()
+
+    def wake_watchers(self, moved: int) -> None:
+        """Rings the bells of those to whom it is of interest that these frontiers have moved."""
+        if self._gathering is not None:
+            self._gathering.wake(moved)
 
     # Tasks
 
@@ -153,7 +164,7 @@ class Linked:
         """Starts the tasks of all links. What they raise ends the worker."""
         for link in self._links.values():
             self._start(link, nursery)
-        if not self.may_sleep():
+        if not self.may_sleep(EVERYTHING):
             self._pump.wake()
 
     def _start(self, link: Link, nursery: trio.Nursery) -> None:
@@ -206,7 +217,7 @@ class Linked:
     def _rung(self) -> None:
         self.stay_awake()
         for _ in range(_AT_ONCE):
-            if not self._look() and not self.linger() and self.may_sleep():
+            if not self._look() and not self.linger() and self._pump.may_sleep():
                 return
         self._pump.wake()  # which collects what there is, and says when it sleeps, after others have had their turn
 

@@ -52,9 +52,15 @@ class SimulatedNetwork:
     def stay_awake(self) -> None:
         """The scheduler wakes everybody."""
 
-    def may_sleep(self) -> bool:
+    def may_sleep(self, interest: int) -> bool:
         """The scheduler wakes everybody."""
         return True
+
+    def concluded(self) -> None:
+        """The scheduler wakes everybody."""
+
+    def wake_watchers(self, moved: int) -> None:
+        """The scheduler wakes everybody."""
 
     @property
     def messages(self) -> list[AnyMessage]:

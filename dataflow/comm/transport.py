@@ -47,8 +47,15 @@ class Transport(Protocol):
     def stay_awake(self) -> None:
         """This worker looks for messages by itself until `may_sleep`."""
 
-    def may_sleep(self) -> bool:
-        """This worker is to be woken when something arrives. False if something has: then it is to `collect` it."""
+    def may_sleep(self, interest: int) -> bool:
+        """This worker is to be woken when something arrives, but of progress only if a frontier of interest moves (see
+        `dataflow.run.interest`). False if something has arrived already: then it is to `collect` it."""
+
+    def concluded(self) -> None:
+        """All that was collected has been applied, and those were woken to whom that is of interest."""
+
+    def wake_watchers(self, moved: int) -> None:
+        """Wakes those to whom it is of interest that these frontiers have moved."""
 
 
 class InProcess:
@@ -87,6 +94,12 @@ class InProcess:
     def stay_awake(self) -> None:
         """Whoever sends wakes the receiver."""
 
-    def may_sleep(self) -> bool:
+    def may_sleep(self, interest: int) -> bool:
         """Whoever sends wakes the receiver."""
         return True
+
+    def concluded(self) -> None:
+        """Whoever sends wakes the receiver."""
+
+    def wake_watchers(self, moved: int) -> None:
+        """Whoever sends wakes the receiver."""

@@ -29,6 +29,8 @@ from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import make_tracker
 from dataflow.progress.validity import Validity
 from dataflow.run.agreement import first_difference
+from dataflow.run.completion import StreamEnds
+from dataflow.run.interest import EVERYTHING, bit
 from dataflow.run.snapshots import TakesSnapshots
 from dataflow.run.stepping import Stepping
 from dataflow.time.order import Time
@@ -94,11 +96,13 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
         self._validity = Validity(self.graph)
         self._integers_only = self.graph.integers_only
         self._watchers = [[] for _ in self.graph.locations]
+        self._bits = [bit(self.number, index) for index in range(len(self.graph.locations))]
         self.built = True
         for operator in self.operators:
             self._bind(operator)
         for location, watcher in self._early_watchers:
             self._watchers[self.graph.index(location)].append(watcher)
+        self._tell_interest()
         for source, target in self.graph.edges:
             self._connect(source, target)
         begin(self)
@@ -133,10 +137,21 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
         kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
         output.connect(AloneChannel(self, port) if alone else kind(self, port, port.pact))
 
+    def _tell_interest(self) -> None:
+        """Has this worker woken when a frontier moves that somebody here watches, and when a time is complete."""
+        if self.followers:  # which look at frontiers whenever there is a step
+            self.pump.interest = EVERYTHING
+            return
+        ends = {self.graph.index(location) for location in StreamEnds(self).locations}
+        for index, watchers in enumerate(self._watchers):
+            if watchers or index in ends:
+                self.pump.interest |= self._bits[index]
+
     def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
         """Has `watcher` called whenever the frontier at `location` has changed."""
         if self.built:
             self._watchers[self.graph.index(location)].append(watcher)
+            self._tell_interest()
         else:
             self._early_watchers.append((location, watcher))
 

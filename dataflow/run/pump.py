@@ -26,6 +26,7 @@ from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
+from dataflow.run.interest import EVERYTHING
 from dataflow.run.mains import run_main
 from dataflow.run.meters import Meter
 from dataflow.run.receiving import Receiving
@@ -67,6 +68,8 @@ class Pump(Receiving):
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
+        self.interest = 0  # what this worker is woken for
+        self.moved = 0  # frontiers that have moved here, and others have not been told
         self.stirred: list[Stepping] = []  # invariant: holds every dataflow that has something to do, each once
         self.roster = Roster(index, range(peers) if not joins else (index,))
         self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
@@ -266,10 +269,14 @@ class Pump(Receiving):
         finally:
             self.awake = awake
         transport.flush()
+        if self.moved:
+            self.tell_moved()
         if self._mailbox or (self.stirred and not self.changes.stopped):
             self.wake()
-        elif self._due:  # all has been done that the pump was woken for
-            self._due = self.awake = False
+        else:
+            transport.concluded()
+            if self._due:  # all has been done that the pump was woken for
+                self._due = self.awake = False
         self.meter.turned(began, perf_counter_ns())
 
     def turn_before_waiting(self) -> None:
@@ -307,13 +314,13 @@ class Pump(Receiving):
                     break
         except Exception as error:
             self._fail_in_run(error)
-        if not transport.may_sleep():
+        if not self.may_sleep():
             self.wake()
         return happened()
 
     async def breathe(self) -> None:
-        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their turn,
-        every 16th time and after half a millisecond. Each time would cost a quarter of an epoch."""
+        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their
+        turn, every 16th time, and after half a millisecond. Each time would cost a quarter of an epoch."""
         now = self.clock.now()
         self._breaths += 1
         if self._pumped and self._breaths < _AT_ONCE and now - self._breathed < _BREATH:
@@ -326,10 +333,24 @@ class Pump(Receiving):
         self._failure = error
         self.signal.set()
 
-    def flush_transport(self) -> None:
-        """Flushes the transport before the turn is over, so that others can start on what was sent."""
+    def exchange(self) -> None:
+        """Flushes the transport before the turn is over, so that others can start on what was sent, and looks what they
+        have sent: of two that tell each other of progress at the same time, one at least has heard all of it."""
         assert self.transport is not None
         self.transport.flush()
+        self.transport.collect()
+
+    def tell_moved(self) -> None:
+        """Wakes those who watch a frontier that has moved."""
+        moved, self.moved = self.moved, 0
+        assert self.transport is not None
+        self.transport.flush()  # or they would find nothing new
+        self.transport.wake_watchers(moved)
+
+    def may_sleep(self) -> bool:
+        """Others are to wake this worker; False if there is something to do, or something has arrived already."""
+        assert self.transport is not None
+        return not self.busy and self.transport.may_sleep(EVERYTHING if self.changes.left else self.interest)
 
     def retire(self) -> None:
         """Forgets dataflows that are complete, and wakes whoever waits for that."""
@@ -384,7 +405,7 @@ class Pump(Receiving):
             assert self.transport is not None
             self.transport.stay_awake()
             self.turn()  # which flushes the transport in any case
-            while self.busy or not self.transport.may_sleep():
+            while not self.may_sleep():
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
                 self.turn()
             self.rest()  # nothing can have happened since the last look: this is one thread

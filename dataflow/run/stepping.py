@@ -17,6 +17,7 @@ from dataflow.comm.messages import Progress, Taken
 from dataflow.progress.broadcast import Inbox, Outbox, ProgressBatch
 from dataflow.progress.tracker import Change, Pointstamp, Tracker
 from dataflow.progress.validity import Validity
+from dataflow.run.interest import EVERYTHING
 from dataflow.time.antichain import Antichain
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Stepping(ABC):
         self._counts = self.outbox.pending.counts  # changes since the last flush
         self._heard: dict[Pointstamp, int] = {}  # changes received and not applied; what cancels stays as a zero
         self._watchers: list[list[Callable[[], None]]] = []  # by index of location
+        self._bits: list[int] = []  # by index of location, see `interest`
         self._active: list[int] = []  # a heap of operators to run in this sweep
         self._next: list[int] = []  # and in the next
         self._idle: dict[int, None] = {}  # those to run when there is nothing else to do, in the order of their turns
@@ -220,20 +222,25 @@ class Stepping(ABC):
         if not self._heard:
             return
         changes, self._heard = self._heard, {}
-        watchers = self._watchers
+        watchers, bits, moved = self._watchers, self._bits, 0
         for index in self.tracker.propagate(changes.items()):
             if self.debug:
                 self._assert_monotone(index)
+            moved |= bits[index]
             for watcher in watchers[index]:
                 watcher()
+        self.pump.moved |= moved if self.tracker.outstanding else EVERYTHING
 
     def step(self, rounds: int = 16) -> None:
         """Runs operators and settles progress until there is nothing to do; at most `rounds` times, and not again once
         `SLICE` is over: other dataflows, main and the transport have their turn. If there is nothing to do to begin
         with, one of the operators that wait for that has its turn."""
         until = 0.0
+        pump = self.pump
         counts, active = self._counts, self._active
-        if self._idle and not (active or self._next or self._heard or counts):
+        if self._heard:
+            self._settle_and_tell()  # before anything is done here: what moves a frontier now is not for us to tell
+        elif self._idle and not (active or self._next or counts):
             self.run(next(iter(self._idle)), idle=True)
         for number in range(rounds):
             if active or self._next:
@@ -241,16 +248,21 @@ class Stepping(ABC):
             if counts or self.followers:
                 self.flush()
             if not number:
-                self.pump.flush_transport()  # what we find out now, others can find out at the same time
+                pump.exchange()  # what we find out now, others can find out at the same time
             if self._heard:
-                self.settle()
+                self._settle_and_tell()
             if not (active or self._next or counts):
                 return
-            now = self.pump.clock.now()
+            now = pump.clock.now()
             if not number:
                 until = now + SLICE
             elif now >= until:
                 return
+
+    def _settle_and_tell(self) -> None:
+        self.settle()
+        if self.pump.moved:
+            self.pump.tell_moved()
 
     def where(self, operator: Operator) -> str:
         """The note that an exception gets."""
