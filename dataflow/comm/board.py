@@ -2,11 +2,11 @@
 
 A board is a ring of entries of four words. Nearly all are changes of progress:
 
-    dataflow << 32 | number of the batch (its last 32 bits), location, time, difference
+    dataflow, location, time, difference
 
-The changes of one batch are announced together, by one word, so whoever reads sees whole batches only. Times that are
-no 64-bit integers do not go here (see `comm.wire`). Now and then there is a *letter*: bytes, for what is neither short
-nor frequent, in one or more pieces:
+The changes of one batch are announced together, by one word, so whoever reads sees whole batches only, each once and in
+order: they need no numbers. What does not fit such an entry (times that are no 64-bit integers, greetings) is a
+*letter*: bytes, in one or more pieces:
 
     -1, bytes in all, bytes before this piece, bytes of this piece; and then that many bytes, padded to whole entries
 
@@ -20,15 +20,13 @@ from collections import deque
 from collections.abc import Collection, Iterable
 
 from dataflow.comm.frames import FrameError
-from dataflow.comm.hall import ENTRY, WORD, Hall, fence, order
+from dataflow.comm.hall import ENTRY, WEAK, WORD, Hall, fence
 from dataflow.time.order import Time
 
 WORDS = ENTRY // WORD
-NUMBERS = (1 << 32) - 1  # batches are numbered modulo this, plus one
 _LETTER = -1
-_MOST_DATAFLOWS = 1 << 31
 _LONGEST = 1 << 26  # bytes of a letter
-_ENTRIES = struct.Struct("=4q")
+_pack = struct.Struct("=4q").pack
 
 Change = tuple[tuple[int, Time], int]
 
@@ -52,13 +50,12 @@ class Board:
         """Whether something waits for room."""
         return bool(self._unwritten)
 
-    def post_progress(self, dataflow: int, number: int, changes: Collection[Change]) -> bool:
-        """Writes a batch; False if it cannot go here: a time that is no 64-bit integer, too many changes, or none."""
-        if dataflow >= _MOST_DATAFLOWS or not 0 < len(changes) <= self._entries // 2:
+    def post_changes(self, dataflow: int, changes: Collection[Change]) -> bool:
+        """Writes a batch as entries; False if it has to be a letter: a time is no 64-bit integer, or it is long."""
+        if not 0 < len(changes) <= self._entries // 4:
             return False
-        first = dataflow << 32 | number & NUMBERS
         try:
-            data = b"".join([_ENTRIES.pack(first, location, time, diff) for (location, time), diff in changes])
+            data = b"".join([_pack(dataflow, location, time, diff) for (location, time), diff in changes])
         except struct.error:
             return False
         self._post(data)
@@ -69,7 +66,7 @@ class Board:
         most = self._entries // 4 * ENTRY
         for start in range(0, len(letter), most):
             piece = letter[start : start + most]
-            self._post(_ENTRIES.pack(_LETTER, len(letter), start, len(piece)) + piece + bytes(-len(piece) % ENTRY))
+            self._post(_pack(_LETTER, len(letter), start, len(piece)) + piece + bytes(-len(piece) % ENTRY))
 
     def _post(self, data: bytes) -> None:
         if self._unwritten or not self._write(data):
@@ -116,7 +113,8 @@ class Board:
             hall.counts[hall.slots + hall.slot] = 0
         if self._head == self.written:
             return False
-        order()
+        if WEAK:
+            fence()
         hall.counts[hall.slot] = self.written = self._head
         return True
 
@@ -134,36 +132,38 @@ class BoardReader:
         self._writer = writer
         self._name = name
         self._entries = hall.plan.board // ENTRY
-        self._words = hall.board(writer)
+        self._bytes = hall.board(writer).cast("B")
         self.cursor = 0  # entries read
         self._told = 0  # the cursor that the writer knows of
         self._place = writer * hall.slots + hall.slot
         self._letter = bytearray()  # as far as it has come
         self._length = 0
 
-    def read(self, head: int) -> list[int]:
-        """The words up to an announced head. FrameError if that cannot be."""
+    def read(self, head: int) -> bytes:
+        """A copy of the entries up to an announced head. FrameError if that cannot be."""
         cursor = self.cursor
         count = head - cursor
         if not 0 < count <= self._entries:
             raise FrameError(f"{self._name} announces entry {head} on its board after {cursor}")
-        start = cursor % self._entries
-        order()
-        stop = start + count
-        if stop <= self._entries:
-            words = self._words[start * WORDS : stop * WORDS].tolist()
+        start = cursor % self._entries * ENTRY
+        stop = start + count * ENTRY
+        if WEAK:
+            fence()
+        if stop <= len(self._bytes):
+            data = self._bytes[start:stop].tobytes()
         else:
-            words = self._words[start * WORDS :].tolist() + self._words[: (stop - self._entries) * WORDS].tolist()
+            data = self._bytes[start:].tobytes() + self._bytes[: stop - len(self._bytes)].tobytes()
         self.cursor = head
         if head - self._told > self._entries >> 2:
             self.tell()
-        return words
+        return data
 
     def tell(self) -> bool:
         """Lets the writer know how far this worker has read; whether that is news."""
         if self._told == self.cursor:
             return False
-        order()  # what was read has been read
+        if WEAK:
+            fence()  # what was read has been read
         self._hall.cursors[self._place] = self._told = self.cursor
         return True
 

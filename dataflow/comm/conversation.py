@@ -38,11 +38,6 @@ class Conversation:
         self._ended = False  # whether it has said goodbye
         self.leaves = False  # whether it leaves before the others, and so need not finish
 
-    def hear_progress(self, dataflow: int) -> None:
-        """The same as `hear`, for progress that is not a message."""
-        if dataflow >= self._greeted or self._ended:
-            raise ProtocolError(f"worker {self._peer} may not say this now: Progress of dataflow {dataflow}")
-
     def hear(self, message: AnyMessage) -> None:
         """Takes a message into account; ProtocolError if the peer may not say that now."""
         if isinstance(message, Progress | Data):  # nearly all are

@@ -16,9 +16,9 @@ from collections.abc import Collection, Mapping
 from struct import pack_into
 from typing import Protocol
 
-from dataflow.comm.board import NUMBERS, WORDS, Board, BoardReader
+from dataflow.comm.board import WORDS, Board, BoardReader
 from dataflow.comm.frames import Frame
-from dataflow.comm.hall import fence, order
+from dataflow.comm.hall import WEAK, fence
 from dataflow.comm.link import Link
 from dataflow.comm.messages import AnyMessage, Hello, Progress
 from dataflow.comm.ring import RingPipe
@@ -32,11 +32,11 @@ _EMPTY = memoryview(b"")
 class Hearer(Protocol):
     """Who is told what was gathered."""
 
-    def hear_changes(self, sender: int, dataflow: int, number: int, words: list[int], start: int, stop: int) -> None:
-        """A batch of progress: words from `start` to `stop`, an entry of a board for each change."""
+    def hear_changes(self, senders: list[int], dataflow: int, words: list[int], start: int, stop: int) -> None:
+        """Progress that some workers have made, the same each: words from `start` to `stop`, four for each change."""
 
-    def hear_hello(self, hello: Hello) -> None:
-        """Another worker has built a dataflow."""
+    def hear_letter(self, letter: Hello | Progress) -> None:
+        """Another worker has built a dataflow, or has made progress that took a letter."""
 
     def hear_messages(self, messages: list[AnyMessage]) -> None:
         """Messages of one worker, in their order."""
@@ -66,10 +66,9 @@ class Gathering:
         self._hearer = hearer
         self._me = hall.slot
         self.board = Board(hall, self._neighbours)
-        self._off_board: set[int] = set()  # dataflows whose progress goes through rings, since once it had to
         self._wrote = False  # whether this worker has written on its board, and not looked at the others' since
         self._looked = False  # whether it has looked, and has not drawn its conclusions
-        self._letters = False  # whether some were written and are not announced
+        self._urgent = False  # whether something is not announced yet for which all are to be woken
         self._seen_counts = bytearray(2 * hall.slots * 8)
         self._seen_heads = bytes(hall.slots * 8)
         self._silent = bytes(hall.slots * 8)  # the bells, if nobody wants to be woken
@@ -81,19 +80,19 @@ class Gathering:
     def says(self, message: AnyMessage) -> bool:
         """Writes a message on the board, if that is where it belongs."""
         if type(message) is Progress:
-            number, batch = message.dataflow, message.batch
-            if number in self._off_board:
-                return False
-            if not self.board.post_progress(number, batch.sequence, batch.changes):
-                self._off_board.add(number)  # or what follows would overtake this
-                return False
+            if not self.board.post_changes(message.dataflow, message.batch.changes):
+                self._post_letter(message)
             return True
         if type(message) is Hello:
-            header, _ = encode_messages([message])
-            self.board.post_letter(header)
-            self._letters = True
+            self._post_letter(message)
+            self._urgent = True
             return True
         return False
+
+    def _post_letter(self, message: AnyMessage) -> None:
+        header, buffers = encode_messages([message])
+        assert not buffers
+        self.board.post_letter(header)
 
     def flush(self, links: Collection[Link]) -> bool:
         """Lets others see what was said, and wakes those who want it. Whether the links could be flushed."""
@@ -106,8 +105,9 @@ class Gathering:
         if not full:
             for link in links:
                 link.flush()
-        if full or (self._letters and told):  # for all, and at once; progress waits until a frontier has moved
-            self._letters, self._wrote = False, True
+        if full or (told and self._urgent):  # for all, and at once; other progress waits until a frontier has moved
+            self._urgent = full  # what waited has moved frontiers here already, and they nowhere else
+            self._wrote = True
             self.wake(EVERYTHING)
         elif links:
             fence()
@@ -144,7 +144,8 @@ class Gathering:
         if self._wrote:
             self._wrote, self._looked = False, True
         heads = hall.my_heads.tobytes()
-        order()
+        if WEAK:
+            fence()
         counts = hall.counts.tobytes()
         if heads == self._seen_heads and counts == self._seen_counts:
             return False
@@ -157,39 +158,49 @@ class Gathering:
         return True
 
     def _read_boards(self, counts: memoryview) -> None:
-        slots, hear_changes = self._hall.slots, self._hearer.hear_changes
+        """Reads all boards that have news. In step with each other, many workers write the very same words: these are
+        looked at once."""
+        slots = self._hall.slots
         now = counts.tolist()
+        found: dict[bytes, list[_Neighbour]] = {}
         for slot, neighbour in self._neighbours.items():
             reader = neighbour.reader
-            if now[slot] != reader.cursor:
-                words = reader.read(now[slot])
-                first = words[0]
-                if first >= 0 and words[-WORDS] == first:  # one batch, as nearly always
-                    hear_changes(neighbour.peer, first >> 32, first & NUMBERS, words, 0, len(words))
+            news = now[slot] != reader.cursor
+            if news:
+                data = reader.read(now[slot])
+                if data in found:
+                    found[data].append(neighbour)
                 else:
-                    self._hear(neighbour, words)
-            if now[slots + slot] and reader.tell():
+                    found[data] = [neighbour]
+            if now[slots + slot] and (reader.tell() or news):
                 neighbour.pipe.ring_bell()  # it waits for room
+        for data, writers in found.items():
+            self._hear(writers, memoryview(data).cast("q").tolist())
 
-    def _hear(self, neighbour: _Neighbour, words: list[int]) -> None:
-        at, end, sender = 0, len(words), neighbour.peer
+    def _hear(self, writers: list[_Neighbour], words: list[int]) -> None:
+        """Tells the hearer what stands on the boards of some workers, all of whom wrote the same."""
+        at, end = 0, len(words)
+        senders = [writer.peer for writer in writers]
         while at < end:
-            first = words[at]
-            if first < 0:
-                letter, at = neighbour.reader.take_letter(words, at)
-                if letter is not None:
-                    self._hear_letter(letter, sender)
+            dataflow = words[at]
+            if dataflow < 0:
+                after = at
+                for writer in writers:
+                    letter, after = writer.reader.take_letter(words, at)
+                    if letter is not None:
+                        self._hear_letter(letter, writer.peer)
+                at = after
                 continue
             start, at = at, at + WORDS
-            while at < end and words[at] == first:
+            while at < end and words[at] == dataflow:
                 at += WORDS
-            self._hearer.hear_changes(sender, first >> 32, first & NUMBERS, words, start, at)
+            self._hearer.hear_changes(senders, dataflow, words, start, at)
 
     def _hear_letter(self, letter: bytes, sender: int) -> None:
         for message in decode_messages(Frame(letter, _EMPTY), sender):
-            if type(message) is not Hello:
+            if type(message) is not Hello and type(message) is not Progress:
                 raise ProtocolError(f"worker {sender} has written a {type(message).__name__} on its board")
-            self._hearer.hear_hello(message)
+            self._hearer.hear_letter(message)
 
     def _read_rings(self, heads: memoryview) -> None:
         now = heads.tolist()

@@ -48,12 +48,9 @@ def fence() -> None:
     _lock.acquire()
 
 
-def _nothing() -> None:
-    """On processors that keep the order of writes, and of reads."""
-
-
-order: Callable[[], None] = _nothing if platform.machine() in ("x86_64", "AMD64", "i686") else fence
-"""Between the content and the word that announces it: writes are seen in their order, and reads are done in theirs."""
+WEAK = platform.machine() not in ("x86_64", "AMD64", "i686")
+"""Whether a fence is needed between the content and the word that announces it as well: these processors show writes in
+their order, and read in theirs."""
 
 
 @dataclass(frozen=True, slots=True)

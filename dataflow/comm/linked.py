@@ -16,7 +16,7 @@ import trio
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.gathering import Gathering
 from dataflow.comm.link import Link
-from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye, Hello
+from dataflow.comm.messages import AnyMessage, BlocksReturned, Goodbye, Hello, Progress
 from dataflow.comm.patience import LONGEST, Patience
 from dataflow.comm.ring import RingPipe
 from dataflow.errors import PeerLost
@@ -231,13 +231,13 @@ class Linked:
 
     # What has arrived
 
-    def hear_changes(self, sender: int, dataflow: int, number: int, words: list[int], start: int, stop: int) -> None:
-        """A batch of progress, from a board."""
-        self._pump.hear_changes(sender, dataflow, number, words, start, stop)
+    def hear_changes(self, senders: list[int], dataflow: int, words: list[int], start: int, stop: int) -> None:
+        """Progress, from boards."""
+        self._pump.hear_changes(senders, dataflow, words, start, stop)
 
-    def hear_hello(self, hello: Hello) -> None:
-        """A greeting, from a board."""
-        self._pump.hear_hello(hello)
+    def hear_letter(self, letter: Hello | Progress) -> None:
+        """A greeting, or progress, from a board."""
+        self._pump.hear_letter(letter)
 
     def hear_messages(self, messages: list[AnyMessage]) -> None:
         """Gives messages to the worker, and keeps none: its operators may be done with them before its turn is over,

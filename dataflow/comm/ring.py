@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from dataflow.comm.frames import FrameError
-from dataflow.comm.hall import Hall, fence, order
+from dataflow.comm.hall import WEAK, Hall, fence
 from dataflow.comm.pipes import Piece
 from dataflow.run.signal import Signal
 
@@ -65,7 +65,8 @@ class RingPipe:
                 left -= len(part)
                 if not left:
                     break
-        order()
+        if WEAK:
+            fence()
         self.hall.heads[self._theirs_mine] = self._written
         return size
 
@@ -120,13 +121,15 @@ class RingPipe:
             raise FrameError(f"worker {self._peer} announces byte {head} of its ring after {self.position}")
         start = self.position % self._size
         stop = start + count
-        order()
+        if WEAK:
+            fence()
         if stop <= self._size:
             data = self._in[start:stop].tobytes()
         else:
             data = self._in[start:].tobytes() + self._in[: stop - self._size].tobytes()
         self.position = head
-        order()
+        if WEAK:
+            fence()
         self.hall.tails[self._theirs_mine] = head
         return data
 

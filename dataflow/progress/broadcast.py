@@ -19,6 +19,8 @@ from dataflow.errors import ProtocolError
 from dataflow.progress.change_batch import ChangeBatch
 from dataflow.progress.tracker import Change, Pointstamp
 
+UNNUMBERED = -1  # in the place of a number: a batch that comes in order because of the way on which it comes
+
 
 @dataclass(slots=True)
 class ProgressBatch:
@@ -58,23 +60,18 @@ class Outbox:
 class Inbox:
     """Checks that each sender's batches come in order. O(1) per batch."""
 
-    def __init__(self, due: dict[int, int] | None = None) -> None:
-        self.due: dict[int, int] = {} if due is None else due  # by sender, its next batch; 0 of those who are not there
-
-    def due_from(self, sender: int) -> int:
-        """The number of the next batch of a sender."""
-        return self.due.get(sender, 0)
+    def __init__(self, expected: dict[int, int] | None = None) -> None:
+        self._expected: dict[int, int] = {} if expected is None else expected  # by sender; 0 of those who are not there
 
     def accept(self, batch: ProgressBatch) -> tuple[Change, ...]:
         """The changes to apply; ProtocolError if a batch was lost, repeated or overtaken."""
-        if batch.sequence != self.due.get(batch.sender, 0):
-            raise self.out_of_order(batch.sender, batch.sequence)
-        self.due[batch.sender] = batch.sequence + 1
+        if batch.sequence == UNNUMBERED:
+            return batch.changes
+        expected = self._expected.get(batch.sender, 0)
+        if batch.sequence != expected:
+            raise ProtocolError(
+                f"progress batch {batch.sequence} of worker {batch.sender} arrived when {expected} was due: "
+                "the transport must deliver each worker's batches once and in order"
+            )
+        self._expected[batch.sender] = expected + 1
         return batch.changes
-
-    def out_of_order(self, sender: int, number: int) -> ProtocolError:
-        """What is wrong with a batch that is not the one that is due."""
-        return ProtocolError(
-            f"progress batch {number} of worker {sender} arrived when {self.due_from(sender)} was due: "
-            "the transport must deliver each worker's batches once and in order"
-        )

@@ -23,7 +23,7 @@ from dataflow.comm.messages import (
     Progress,
 )
 from dataflow.errors import ProtocolError
-from dataflow.progress.broadcast import ProgressBatch
+from dataflow.progress.broadcast import UNNUMBERED, ProgressBatch
 from dataflow.run.agreement import check_finished, check_unbuilt
 from dataflow.run.flowing import Flowing
 
@@ -75,22 +75,23 @@ class Receiving(Flowing):
             self.conversations[message.sender].hear(message)
         self._mailbox.append(message)
 
-    def hear_changes(self, sender: int, dataflow: int, number: int, words: list[int], start: int, stop: int) -> None:
-        """Accepts a batch of progress from a board, at once: nothing in the mailbox has to come first. The caller calls
-        `turn` afterwards."""
+    def hear_changes(self, senders: list[int], dataflow: int, words: list[int], start: int, stop: int) -> None:
+        """Accepts progress from boards, at once: nothing in the mailbox has to come first. All of these workers say the
+        same. The caller calls `turn` afterwards."""
         flow = self._dataflows.get(dataflow)
-        if flow is not None and sender in flow.greeted and sender not in self._departed:
-            flow.hear_words(sender, number, words, start, stop)
+        if flow is not None and flow.greeted.issuperset(senders) and self._departed.isdisjoint(senders):
+            flow.hear_words(senders, words, start, stop)
             return
-        self.conversations[sender].hear_progress(dataflow)
-        if dataflow not in self._ended:  # Hello, which comes first, has been kept as well
-            changes = tuple([((words[at + 1], words[at + 2]), words[at + 3]) for at in range(start, stop, 4)])
-            self.deliver(Progress(sender, dataflow, ProgressBatch(sender, number, changes)))
+        changes = tuple([((words[at + 1], words[at + 2]), words[at + 3]) for at in range(start, stop, 4)])
+        for sender in senders:
+            self.hear_letter(Progress(sender, dataflow, ProgressBatch(sender, UNNUMBERED, changes)))
 
-    def hear_hello(self, hello: Hello) -> None:
-        """Accepts a greeting from a board, at once."""
-        self.conversations[hello.sender].hear(hello)
-        self.deliver(hello)
+    def hear_letter(self, letter: Hello | Progress) -> None:
+        """Accepts a greeting, or progress, from a board, at once."""
+        if type(letter) is Progress:
+            letter.batch.sequence = UNNUMBERED
+        self.conversations[letter.sender].hear(letter)
+        self.deliver(letter)
 
     def said_goodbye(self, message: Goodbye) -> None:
         """Accepts a peer's last message."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dataflow.progress.graph import Graph
     from dataflow.run.pump import Pump
 
-NUMBERS = (1 << 32) - 1  # of batches, on a board
 SLICE = 0.001  # seconds after the first round of a step in which another may begin
 
 
@@ -199,21 +198,19 @@ class Stepping(ABC):
         if not self.stirred:
             self.stir()
 
-    def hear_words(self, sender: int, number: int, words: list[int], start: int, stop: int) -> None:
-        """The same, from a board (`dataflow.comm.board`): four words for each change, which are checked here."""
+    def hear_words(self, senders: list[int], words: list[int], start: int, stop: int) -> None:
+        """The same, from boards (`dataflow.comm.board`): four words for each change, which are checked here. All of
+        these workers say the same."""
         if self.dropped:
             return
-        due = self.inbox.due.get(sender, 0)
-        if number != due & NUMBERS:
-            raise self.inbox.out_of_order(sender, number)
-        self.inbox.due[sender] = due + 1
         heard, locations = self._heard, len(self._watchers) if self._integers_only else 0
+        times = len(senders)
         for at in range(start, stop, 4):
             location, time = words[at + 1], words[at + 2]
             if not (0 <= location < locations and time >= 0):
-                self._validity.require(sender, [((location, time), 0)])
+                self._validity.require(senders[0], [((location, time), 0)])
             pointstamp = (location, time)
-            heard[pointstamp] = heard.get(pointstamp, 0) + words[at + 3]
+            heard[pointstamp] = heard.get(pointstamp, 0) + times * words[at + 3]
         if not self.stirred:
             self.stir()
 
