@@ -23,7 +23,7 @@ demo: $(READY) ## a million keys move between two workers while the stream flows
 
 # pyproject.toml tells pytest to run the packages' doctests as well; the tests include one that runs every example.
 test: lint ## lint, strict types, doctests, every example, the whole test suite
-	$(BIN)/python -m tests.halves
+	$(BIN)/python -m tests.together
 
 lint: $(READY) ## ruff and mypy only
 	$(BIN)/ruff check .

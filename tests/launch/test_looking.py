@@ -56,7 +56,7 @@ def run(arena: Arena) -> Iterator[Program]:
 def told(arena: Arena, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
     """Runs a command in this process: its status, and what it printed."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(arena.runtime))
-    monkeypatch.setenv("TMPDIR", str(arena.temporary))  # the other place where runs are looked for: others' are not ours
+    monkeypatch.setenv("TMPDIR", str(arena.temporary))  # the other place where runs are looked for
     monkeypatch.setattr("tempfile.tempdir", None)
 
     def command(*arguments: str) -> tuple[int, str, str]:
