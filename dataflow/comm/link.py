@@ -11,11 +11,11 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import trio
 
 from dataflow.comm.arena import LARGE, Arena
+from dataflow.comm.board import Board
 from dataflow.comm.frames import QUICK_MOST, FrameDecoder, FrameEncoder, FrameError, FrameLimits, QuickFrame
 from dataflow.comm.handshake import Keys
 from dataflow.comm.messages import AnyMessage, BlocksReturned, Data, Goodbye
@@ -38,14 +38,6 @@ class SharedArenas:
     theirs: Arena
 
 
-class Gate(Protocol):
-    """Whether messages of a link must wait, because something that was said before them does."""
-
-    @property
-    def full(self) -> bool:
-        """Whether they must."""
-
-
 class Link:
     """One connection to worker `peer`."""
 
@@ -61,7 +53,7 @@ class Link:
         frames may lie."""
         self.peer = peer
         self.said_goodbye = False  # by the peer
-        self.gate: Gate | None = None  # nothing leaves here while something waits to be said to all
+        self.gate: Board | None = None  # nothing leaves here while something waits to be said to all
         self.pipe = pipe
         self._quick = keys is None
         self._encoder = FrameEncoder(None if keys is None else keys.sending, limits)

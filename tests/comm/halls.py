@@ -1,9 +1,9 @@
 """Workers that share a hall, all in one process and one trio loop, so that a seed decides what happens when.
 
-Boards and rings are tiny, so that they are full now and then. Wherever a worker reads or writes what another may write or
-read at the same time, the seed may have some other worker take a turn in between, as another processor would. The clock
-is virtual: when nobody is awake any more, time runs out at once, so a bell that was not rung is a failure and not a
-hang.
+Boards and rings are tiny, so that they are full now and then. Wherever a worker reads or writes what another may write
+or read at the same time, the seed may have some other worker take a turn in between, as another processor would. The
+clock is virtual: when nobody is awake any more, time runs out at once, so a bell that was not rung is a failure and not
+a hang.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_others_do_take_turns_in_between(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(between.turns > 10 for between in made) > 10 and any(between.turns == 0 for between in made)
 
 
-# ------------------------------------------------------------------------------------------------------- broken on purpose
+# --------------------------------------------------------------------------------------------------- broken on purpose
 
 
 def _sleeps_without_another_look(patch: pytest.MonkeyPatch) -> None:
@@ -216,6 +216,14 @@ def test_a_broken_rule_is_found_out(
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    with failsafe(60), pytest.raises(Exception):  # noqa: B017  # whatever it leads to
-        for seed in range(200):
-            check_all(seed)
+    with failsafe(60):
+        assert any(fails(seed) for seed in range(200))
+
+
+def fails(seed: int) -> bool:
+    """Whether something goes wrong, whatever that is."""
+    try:
+        check_all(seed)
+    except Exception:
+        return True
+    return False
