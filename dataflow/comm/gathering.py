@@ -143,6 +143,7 @@ class Gathering:
         hall = self._hall
         if self._wrote:
             self._wrote, self._looked = False, True
+            fence()  # of two that write at the same time, one at least must see what the other wrote
         heads = hall.my_heads.tobytes()
         if WEAK:
             fence()

@@ -56,7 +56,7 @@ class RingPipe:
             if not room:
                 return 0
         if size <= room and size < _SMALL:
-            self._put(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            self._put(b"".join(pieces))  # which copies nothing if it is one piece of bytes
         else:
             size = left = min(size, room)
             for piece in pieces:
