@@ -8,7 +8,7 @@ SECONDS ?= 300
 UV      := uv>=0.9,<1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench lock clean
+.PHONY: help demo test lint soak bench lock clean servers
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,12 +22,25 @@ demo: $(READY) ## a million keys move between two workers while the stream flows
 	@$(BIN)/python -m nexmark demo
 
 # pyproject.toml tells pytest to run the packages' doctests as well; the tests include one that runs every example.
-test: lint ## lint, strict types, doctests, every example, the whole test suite
+test: lint servers ## lint, strict types, doctests, every example, the whole test suite
 	$(BIN)/python -m tests.together
 
 lint: $(READY) ## ruff and mypy only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The servers that tests start come with the lock, except PostgreSQL. It is installed where that is ours to do (root on
+# Debian); elsewhere its tests are skipped, and say so. An install that fails is told, and is no reason not to test.
+servers:
+	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing postgresql, for its tests"; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql' >/dev/null \
+			|| echo "postgresql could not be installed: its tests are skipped"; \
+	else \
+		echo "no PostgreSQL server here: its tests are skipped. Debian: apt-get install postgresql; macOS: brew install postgresql"; \
+	fi
 
 soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600), or CASES of each kind
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(CASES),--cases $(CASES))

@@ -17,7 +17,8 @@ Where things are:
 - `channels`: how batches get from output to input. `operators`: the operators on rows.
 - `events`: records in any order at their own times. `windows`, `joins`: windows over these and
   joins in time, by key.
-- `sources`, `sinks`: connectors that go on where they were, and that write each record once.
+- `sources`, `sinks`: connectors that go on where they were, and that write each record once. `clients`: connections to
+  the servers of others, for these.
 - `columns`: batches of columns and their operators. `state`: what stateful operators keep from one time to the next.
 - `run`: a worker and its dataflows. `execute`: running a program. `launch`: workers as processes.
 - `comm`: how workers reach each other, and what travels between them.
@@ -25,9 +26,10 @@ Where things are:
 - `recovery`: snapshots, and going on from them. `asking`: a named run is asked things from another shell.
 - `members`: workers that join and leave while dataflows run.
 - `compiled`: compiled code that is kept on disk.
-- `testing`: every interleaving is a seed. `errors`: everything that is raised. `__main__`: `python -m dataflow`.
+- `testing`: a test kit, in which every interleaving is a seed. `errors`: everything that is raised. `__main__`:
+  `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.
-- `commands`: what it can do besides running programs.
+- `commands`: what it can do besides running programs. `notebook`: runs in the background, with a view.
 """
 
 from dataflow.build.capability import Capability

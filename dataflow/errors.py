@@ -73,6 +73,10 @@ class WorkerFailed(DataflowError):
         self.worker = worker
 
 
+class StateTooLarge(DataflowError):
+    """The state of a worker has grown beyond the limit that the program has set (`worker.limit_state`)."""
+
+
 class TooManyWorkers(DataflowError):
     """More workers than this host's limit of open files allows; none was started."""
 

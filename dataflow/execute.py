@@ -29,6 +29,7 @@ from dataflow.recovery.again import live_again_and_again
 from dataflow.recovery.policy import Recovery, as_recovery
 from dataflow.recovery.resume import Resume
 from dataflow.run.advice import require_trio
+from dataflow.run.cells import point_at_cell
 from dataflow.run.exceptions import unwrap
 from dataflow.run.pump import WARN_AFTER, Pump
 from dataflow.run.worker import A, R, Worker
@@ -74,6 +75,25 @@ def execute(
     refuse_inside_a_loop()
     teller.close()
     name = suggest() if name is None else name
+    try:
+        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name)
+    except Exception as error:
+        point_at_cell(error)
+        raise
+
+
+def _execute(
+    main: Callable[..., Awaitable[R]],
+    args: tuple[object, ...],
+    workers: int,
+    in_process: bool,
+    debug: bool,
+    limit: int,
+    prefix: bool,
+    warn_after: float | None,
+    recovery: str | os.PathLike[str] | Recovery | None,
+    name: str,
+) -> list[R]:
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
@@ -83,11 +103,11 @@ def execute(
         return [results[worker] for worker in sorted(results)]
     with sigterm_interrupts():
         try:
-            everything: list[R] = run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery, name)
+            return run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery, name)
         except BaseExceptionGroup as group:
             error = unwrap(group)
-            raise error from error.__cause__
-    return everything
+        # Here, and not there: the group would be its context, and a notebook shows what has one without colours.
+        raise error from error.__cause__
 
 
 @overload

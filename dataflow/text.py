@@ -1,6 +1,8 @@
-"""Text of another process, for people to read: nothing in it can move a cursor, colour a terminal or fill a screen."""
+"""Text for people to read. Of another process: nothing in it can move a cursor, colour a terminal or fill a screen."""
 
 from __future__ import annotations
+
+import math
 
 _KEPT = frozenset("\n\t")
 _MOST = 4000  # characters of one text: an error message, not a book
@@ -29,3 +31,15 @@ def show(value: object, most: int = 200) -> str:
         return plain(repr(value), most)
     except Exception as error:
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def size_text(size: float) -> str:
+    """Bytes for people.
+
+    >>> size_text(999), size_text(1500), size_text(384_000_000)
+    ('999 B', '1.5 kB', '384.0 MB')
+    """
+    if size < 1000:
+        return f"{size:.0f} B"
+    power = min(4, int(math.log(size, 1000)))
+    return f"{size / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"

@@ -1,35 +1,79 @@
-# examples/trending.py: what is trending: the most frequent tags of the last ten minutes, every five, as a page
-import tempfile
-from pathlib import Path
+# examples/trending.py: what is trending: the most frequent tags of the last ten minutes, every five, on a page that follows them
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.request import urlopen
 import dataflow
 from dataflow import windows
 
 POSTS = [(n * 7, tag) for n, tag in enumerate(["cats", "cats", "rain", "cats", "rain", "goal", "goal", "goal", "goal", "rain"] * 12)]
+PAGE = """<html><body><h1>Trending</h1><ol id="tags"></ol><script>
+new EventSource("/events").onmessage = event => {
+    const row = JSON.parse(event.data)
+    document.getElementById("tags").innerHTML = row.tags.map(([tag, number]) => `<li>${tag}: ${number}</li>`).join("")
+}
+</script></body></html>"""
 
-def page(row: dict[str, Any]) -> str:
-    items = "".join(f"<li>{tag}: {number}</li>" for tag, number in row["tags"])
-    return f"<html><body><h1>Trending at {row['window_end']} s</h1><ol>{items}</ol></body></html>"
+class Board:
+    """What the page shows. Whoever looks at it is told of each change: server-sent events."""
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.over = False
+        self.changed = threading.Condition()
 
-async def main(worker: dataflow.Worker, folder: str) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
+    def show(self, row: dict[str, Any] | None) -> None:
+        with self.changed:
+            self.rows += [row] if row else []
+            self.over = row is None
+            self.changed.notify_all()
 
-    def show(row: dict[str, Any]) -> None:
-        """Replaces the page in one go: whoever looks at it sees the old one or the new one."""
-        new = Path(folder) / "new.html"
-        new.write_text(page(row))
-        new.replace(Path(folder) / "trending.html")
-        out.append(row)
+    def serve(self) -> ThreadingHTTPServer:
+        board = self
 
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream" if self.path == "/events" else "text/html")
+                self.end_headers()
+                if self.path != "/events":
+                    self.wfile.write(PAGE.encode())
+                    return
+                told = 0
+                while not (board.over and told == len(board.rows)):
+                    with board.changed:
+                        board.changed.wait(0 if board.over or told < len(board.rows) else None)
+                    for row in board.rows[told:]:
+                        self.wfile.write(f"id: {told}\ndata: {json.dumps(row)}\n\n".encode())
+                        told += 1
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+async def main(worker: dataflow.Worker, board: Board) -> None:
     with worker.dataflow(time="s") as scope:
-        posts = scope.source(POSTS if worker.index == 0 else []).event_time(lambda post: post[0], delay="1m")
+        posts = scope.source(POSTS if worker.index == 0 else [], every="1ms").event_time(lambda post: post[0], delay="1m")
         trending = windows.window(posts, windows.sliding("10m", every="5m"), tags=("frequent", lambda post: post[1], 2))
-        trending.inspect(lambda time, row: show(row))
-    return out
+        probe = trending.inspect(lambda time, row: board.show(row)).probe()
+    await probe.wait_done()
+    if worker.index == 0:
+        board.show(None)
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [row for some in dataflow.execute(main, folder, workers=2) for row in some]
-        for row in sorted(rows, key=lambda row: row["window_end"]):
+    board = Board()
+    server = board.serve()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    print(urlopen(address).read().decode().splitlines()[0])  # open it in a browser: it follows what comes
+    run = threading.Thread(target=dataflow.execute, args=(main, board), kwargs={"workers": 2, "in_process": True})
+    run.start()
+    for line in urlopen(f"{address}/events"):                # what a browser is told, while posts come
+        if line.startswith(b"data: "):
+            row = json.loads(line.removeprefix(b"data: "))
             print(row["window_end"], row["tags"])
-        print((Path(folder) / "trending.html").read_text())
+    run.join()
+    server.shutdown()
+    server.server_close()

@@ -11,6 +11,7 @@ from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.members.roster import Roster
+from dataflow.operators.failing import CheckedStream
 from dataflow.state.durable import DurableStore
 from dataflow.state.kept import KeptState
 from dataflow.state.looking import StoreLookup
@@ -152,6 +153,14 @@ class Migratable(Stream[Out]):
     def __init__(self, stream: Stream[Out], handle: Handle) -> None:
         super().__init__(stream.scope, stream.source)
         self.handle = handle
+
+
+class CheckedMigratable(Migratable[Out]):
+    """The same, of a fold that may fail. `errors`: ((key, value), text) of the pairs at which it raised."""
+
+    def __init__(self, stream: CheckedStream[Out], handle: Handle) -> None:
+        super().__init__(stream, handle)
+        self.errors = stream.errors
 
 
 @dataclass(frozen=True)

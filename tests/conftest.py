@@ -1,4 +1,5 @@
-"""What all tests share: one Spark session, started when a test first asks for it, after everything else."""
+"""What all tests share: servers, started when a test first asks for one, and one Spark session, after everything
+else."""
 
 from __future__ import annotations
 
@@ -8,6 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.servers import kafka_server, nats_server, postgres, s3_bucket, s3_server, valkey_server
+
+__all__ = ["kafka_server", "nats_server", "postgres", "s3_bucket", "s3_server", "valkey_server"]
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("dataflow", "megaphone", "planners", "nexmark", "bench")  # for their doctests
 LONGEST = (
-    "launch", "megaphone", "nexmark", "state", "spark", "members", "plans", "planners", "kills", "crashes", "comm",
+    "launch", "megaphone", "nexmark", "state", "spark", "members", "plans", "planners", "kills", "connectors",
+    "crashes", "comm",
 )  # fmt: skip
 _NOTHING_COLLECTED = 5  # pytest's exit status
 

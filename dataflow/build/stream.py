@@ -6,12 +6,13 @@ The methods are the operators of `dataflow.operators`; the documentation of each
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from datetime import date
 from typing import TYPE_CHECKING, Generic, Literal, Never, TypeVar, overload
 
 from dataflow.build import builder
 from dataflow.build.cuts import Keeps
+from dataflow.build.functions import StreamFunctions
 from dataflow.channels.pact import Pact
 from dataflow.columns.operators import ColumnOperators
 from dataflow.errors import ConstructionError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dataflow.channels.ports import InputPort, OutputPort
     from dataflow.columns.batch import Columns
     from dataflow.events.operator import EventStream
-    from dataflow.operators.asynchronous import AnsweredStream, Retry
     from dataflow.time.durations import Duration
 
 D = TypeVar("D", covariant=True)
@@ -38,7 +38,7 @@ K = TypeVar("K")  # of keys
 S = TypeVar("S")  # of states
 
 
-class Stream(Generic[D]):
+class Stream(StreamFunctions[D], Generic[D]):
     """The records that leave one output of one operator."""
 
     def __init__(self, scope: Scope, source: Source) -> None:
@@ -56,19 +56,7 @@ class Stream(Generic[D]):
     def __iter__(self) -> Never:
         raise ConstructionError("a stream cannot be iterated: its records arrive later. Use inspect, sink or capture")
 
-    # Record by record
-
-    def map(self, function: Callable[[D], E], name: str = "map") -> Stream[E]:
-        """`function(record)` for each record."""
-        return rows.map(self, function, name)
-
-    def flat_map(self, function: Callable[[D], Iterable[E]], name: str = "flat_map") -> Stream[E]:
-        """Every item of `function(record)`, for each record."""
-        return rows.flat_map(self, function, name)
-
-    def filter(self, predicate: Callable[[D], object], name: str = "filter") -> Stream[D]:
-        """The records for which `predicate(record)` is true."""
-        return rows.filter(self, predicate, name)
+    # Record by record (see also `StreamFunctions`)
 
     def inspect(self, function: Callable[[Time, D], object], name: str = "inspect") -> Stream[D]:
         """Calls `function(time, record)` for each record, and passes it on."""
@@ -101,66 +89,6 @@ class Stream(Generic[D]):
     def branch(self, predicate: Callable[[D], object], name: str = "branch") -> tuple[Stream[D], Stream[D]]:
         """Two streams: the records for which `predicate(record)` is true, and the others."""
         return rows.branch(self, predicate, name)
-
-    def map_async(
-        self,
-        function: Callable[[D], Awaitable[E]],
-        *,
-        concurrency: int = 64,
-        ordered: bool = True,
-        timeout: float | Duration | None = None,
-        retry: int | Retry = 0,
-        errors: Literal["raise", "stream"] = "raise",
-        name: str = "map_async",
-    ) -> AnsweredStream[E]:
-        """`await function(record)` for each record, at most `concurrency` at a time on each worker; answers come out
-        at the records' times.
-
-        `ordered`: in the order of the records, or as they come. `timeout`: of each call, seconds or a duration; then
-        it is a TimeoutError. `retry`: how often a call that fails is tried again, or a `Retry`. What fails after that
-        is raised, or comes as (record, text) on the stream `.errors` (`errors="stream"`).
-        """
-        from dataflow.operators.asynchronous import map_async
-
-        return map_async(
-            self,
-            function,
-            concurrency=concurrency,
-            ordered=ordered,
-            timeout=timeout,
-            retry=retry,
-            errors=errors,
-            size=None,
-            name=name,
-        )
-
-    def map_async_batches(
-        self,
-        function: Callable[[Record], Awaitable[Iterable[E]]],
-        *,
-        size: int = 1024,
-        concurrency: int = 8,
-        ordered: bool = True,
-        timeout: float | Duration | None = None,
-        retry: int | Retry = 0,
-        errors: Literal["raise", "stream"] = "raise",
-        name: str = "map_async_batches",
-    ) -> AnsweredStream[E]:
-        """The same with batches of at most `size` records of one time (a list, or columns): `await function(batch)` is
-        a list of records, or columns."""
-        from dataflow.operators.asynchronous import map_async
-
-        return map_async(
-            self,
-            function,
-            concurrency=concurrency,
-            ordered=ordered,
-            timeout=timeout,
-            retry=retry,
-            errors=errors,
-            size=size,
-            name=name,
-        )
 
     # Between workers
 

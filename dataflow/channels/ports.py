@@ -160,6 +160,7 @@ class OutputPort(Generic[E]):
         self.revoked = False  # whether all capabilities were ended at once
         self._channels: list[Channel] = []  # each pushes what it has prepared itself
         self.given = 0  # records, for those who look
+        self.failures = False  # whether these are records that an operator could not process
 
     @property
     def dataflow(self) -> Dataflow:

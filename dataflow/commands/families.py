@@ -77,6 +77,7 @@ _DECLARED = (
     ("lag_seconds", GAUGE, _DATAFLOW, "For how long a time has been complete here and not everywhere."),
     ("operator_busy_seconds", COUNTER, _OPERATOR, "Seconds in its steps."),
     ("operator_records_out", COUNTER, _OPERATOR, "Records that it gave."),
+    ("operator_failed", COUNTER, _OPERATOR, "Records at which it raised, and which went to a stream of errors."),
     ("edge_messages", COUNTER, _EDGE, "Messages that came to an input."),
     ("edge_records", COUNTER, _EDGE, "Records that came to an input."),
     ("edge_remote_records", COUNTER, _EDGE, "Those from other workers."),
@@ -143,6 +144,7 @@ def _add_dataflow(found: Families, labels: tuple[str, ...], part: DataflowReadin
         mine = (*labels, each.name, str(each.number))
         found["operator_busy_seconds"].add(mine, each.busy)
         found["operator_records_out"].add(mine, each.records_out)
+        found["operator_failed"].add(mine, each.failed)
         for edge in each.edges:
             its = (*mine, str(edge.port), f"{edge.source}.{edge.source_port}")
             found["edge_messages"].add(its, edge.messages)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import trio
 
-from dataflow.commands.tables import duration_text, make_table, size_text
+from dataflow.commands.tables import duration_text, make_table
 from dataflow.errors import DataflowError
 from dataflow.recovery.catalogue import (
     delete_savepoint,
@@ -26,6 +26,7 @@ from dataflow.recovery.manifest import Manifest, SavedFile, SavedShards, Snapsho
 from dataflow.recovery.opening import open_storage
 from dataflow.recovery.part_files import fetch_part, read_directory
 from dataflow.recovery.storage import NotThere, Storage
+from dataflow.text import size_text
 
 _EPILOG = """\
   python -m dataflow snapshots state/                                  what is there

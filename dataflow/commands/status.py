@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from dataflow.commands.asking import Status, Subparsers, add_command
-from dataflow.commands.tables import duration_text, make_table, size_text
+from dataflow.commands.tables import duration_text, make_table
 from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading
+from dataflow.text import size_text
 
 _EXAMPLES = """\
   python -m dataflow status app
@@ -91,7 +92,7 @@ def _dataflow(name: str, parts: list[DataflowReading]) -> Iterator[str]:
         f"{slowest.lag_seconds:.3f} s behind; a time takes {1000 * mean:.2f} ms (mean of {samples} samples)"
     )
     yield from make_table(
-        ["#", "operator", "records in", "out", "bytes in", "busy", "queued", "holds"],
+        ["#", "operator", "records in", "out", "failed", "bytes in", "busy", "queued", "holds"],
         [_operator(group) for group in zip(*(part.operators for part in parts), strict=False)],
     )
     for states in zip(*(part.state for part in parts), strict=False):
@@ -112,6 +113,7 @@ def _operator(group: tuple[OperatorReading, ...]) -> list[str]:
         first.name,
         f"{sum(each.records_in for each in group):,}",
         f"{sum(each.records_out for each in group):,}",
+        f"{failed:,}" if (failed := sum(each.failed for each in group)) else "",
         size_text(sum(edge.bytes for each in group for edge in each.edges)),
         f"{sum(each.busy for each in group):.2f} s",
         str(sum(edge.queued for each in group for edge in each.edges)),

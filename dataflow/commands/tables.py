@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 
@@ -21,18 +20,6 @@ def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int =
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
-
-
-def size_text(size: float) -> str:
-    """Bytes for people.
-
-    >>> size_text(999), size_text(1500), size_text(384_000_000)
-    ('999 B', '1.5 kB', '384.0 MB')
-    """
-    if size < 1000:
-        return f"{size:.0f} B"
-    power = min(4, int(math.log(size, 1000)))
-    return f"{size / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
 def duration_text(seconds: float) -> str:

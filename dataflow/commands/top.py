@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from dataflow.commands.asking import Status, Subparsers, add_command
 from dataflow.commands.status import by_dataflow
-from dataflow.commands.tables import duration_text, make_table, size_text
+from dataflow.commands.tables import duration_text, make_table
 from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading
+from dataflow.text import size_text
 
 _EXAMPLES = """\
   python -m dataflow top app
@@ -136,5 +137,6 @@ def _operator(
     came = sum(now.records_in - (old.records_in if old else 0) for old, now in zip(was, group, strict=True))
     went = sum(now.records_out - (old.records_out if old else 0) for old, now in zip(was, group, strict=True))
     queued = sum(edge.queued for now in group for edge in now.edges)
-    label = f"{group[0].name} (#{group[0].number})"
+    failed = sum(now.failed for now in group)
+    label = f"{group[0].name} (#{group[0].number}){f', {failed:,} records failed' if failed else ''}"
     return busy, [f"{busy / length:.0%}", f"{came / length:,.0f}", f"{went / length:,.0f}", str(queued), label]

@@ -18,6 +18,7 @@ import trio
 from dataflow.asking.answers.known import AT_WORKER
 from dataflow.asking.messages import decode_question
 from dataflow.asking.run import answer
+from dataflow.clients.standard import give_input
 from dataflow.comm.linked import Linked
 from dataflow.comm.patience import Patience
 from dataflow.compiled.telling import Voice, teller
@@ -110,6 +111,8 @@ def _settle_in(assignment: Assignment) -> None:
     end_with_parent(assignment.parent)
     keep_freed_memory()
     teller.speak_as(assignment.voice)
+    with contextlib.suppress(OSError):  # there may be none
+        give_input(os.dup(0))  # nobody reads it by accident: only a source of standard input knows where it is
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(assignment.ends.stdout, 1)

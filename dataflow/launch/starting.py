@@ -207,7 +207,7 @@ def _spawn(crew: Crew) -> Zygote:
         try:
             process = subprocess.Popen(
                 _command(theirs.fileno()),
-                stdin=subprocess.DEVNULL,
+                stdin=None,  # ours, for a source that reads it
                 stdout=ends[0],
                 stderr=ends[1],
                 pass_fds=[theirs.fileno()],

@@ -1,6 +1,7 @@
 """The operators. Each is a short function on top of `dataflow.build.builder`; streams and scopes have them as methods.
 
 - `rows`: record by record: map, flat_map, filter, inspect; concat, partition, branch; exchange, broadcast.
+- `failing`: records at which functions raise, on a stream of their own.
 - `timing`: delay. `grouping`: aggregate, reduce, count, join, each by key at a time.
 - `asynchronous`: map_async and map_async_batches, asynchronous functions in the middle of a dataflow.
 - `inputs`: input, unordered input. `source`: iterables as sources, paced. `sink`: where records leave.

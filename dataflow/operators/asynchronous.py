@@ -12,7 +12,7 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -25,6 +25,7 @@ from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
+from dataflow.operators.failing import CheckedStream, Errors, count_failures, require_errors, text_of
 from dataflow.operators.inputs import to_batch
 from dataflow.time.durations import Duration, seconds
 from dataflow.values import Record, Value
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from dataflow.channels.ports import InputPort, OutputPort
 
 D = TypeVar("D")
-E = TypeVar("E", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,6 @@ class Retry:
             raise ConstructionError(
                 f"a retry is so many times (0 or more), after a wait that is not negative and does not shrink: {self}"
             )
-
-
-class AnsweredStream(Stream[E]):
-    """What asynchronous calls gave. `errors`: with errors="stream", (record, text) of those that failed."""
-
-    def __init__(self, stream: Stream[E], errors: Stream[tuple[Record, str]]) -> None:
-        super().__init__(stream.scope, stream.source)
-        self.errors = errors
 
 
 @dataclass(frozen=True)
@@ -82,10 +74,10 @@ def map_async(
     ordered: bool,
     timeout: float | Duration | None,
     retry: int | Retry,
-    errors: Literal["raise", "stream"],
+    errors: Errors,
     size: int | None,
     name: str,
-) -> AnsweredStream[Value]:
+) -> CheckedStream[Value]:
     """See `Stream.map_async` and `Stream.map_async_batches`."""
     calls = _checked(name, function, concurrency, ordered, timeout, retry, errors, size)
     builder = OperatorBuilder(stream.scope, name)
@@ -93,7 +85,7 @@ def map_async(
     builder.add_output()
     builder.add_output()
     answers, failed = builder.build(lambda context: _Asking(context, calls).step, keeps=Keeps.NOTHING)
-    return AnsweredStream(answers, failed)
+    return CheckedStream(answers, failed)
 
 
 def _checked(
@@ -113,8 +105,7 @@ def _checked(
     for what, number in (("concurrency", concurrency), ("size", size)):
         if number is not None and (type(number) is not int or number < 1):
             raise ConstructionError(f"{name}: {what} is at least 1, not {number!r}")
-    if errors not in ("raise", "stream"):
-        raise ConstructionError(f"{name}: errors is 'raise' or 'stream', not {errors!r}")
+    require_errors(errors, name)
     try:
         limit = None if timeout is None else seconds(timeout)
     except (TypeError, ValueError) as error:
@@ -154,6 +145,7 @@ class _Asking:
         self._input: InputPort = context.inputs[0]
         self._answers: OutputPort = context.outputs[0]
         self._errors: OutputPort = context.outputs[1]
+        count_failures(self._errors)
         self._waiting: deque[_Call] = deque()
         self._open: deque[_Call] = deque()  # if ordered: calls whose answers were not sent, in their order
         self._asking = 0  # tasks
@@ -193,7 +185,7 @@ class _Asking:
                 if not self._calls.keeps_errors:
                     name_record(error, call.argument, time=call.message.capabilities[0].time)
                     raise
-                call.failed = [(call.argument, f"{type(error).__name__}: {error}")]
+                call.failed = [(call.argument, text_of(error))]
             call.done = True
             self._send(call)
         self._asking -= 1

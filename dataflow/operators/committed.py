@@ -149,8 +149,10 @@ class _Committing(Participant):
                     await self._commit_alone()
                     self._advance()
         finally:
-            if self._opened is not None:
-                self._opened.close()
+            with trio.CancelScope(shield=True):  # a commit may be under way in a thread, which cannot be cancelled
+                async with self._turn:
+                    if self._opened is not None:
+                        self._opened.close()
 
     @property
     def _writer(self) -> Writer:

@@ -131,6 +131,13 @@ class _Reading(Participant):
         self._gate = scope.dataflow.enrol(self, context.activate)
         if self._gate is None:
             self._resumed.set()
+        elif not source.resumable:
+            raise ConstructionError(
+                f"{name}: {source!r} cannot be set to where it was, as recovery needs it: "
+                "sources.journaled(source, folder) keeps what came until a snapshot has it, and "
+                "sources.at_most_once(source) says that it may be lost"
+            )
+        source.hears_back = self._gate is not None
         context.spawn(self._run)
 
     # As an operator, and as a participant of snapshots

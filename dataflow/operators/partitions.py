@@ -28,10 +28,12 @@ class Partitions(ABC, Generic[D]):
     position gives exactly the rest. Each partition is read by one worker.
     """
 
+    resumable: bool = True  # whether it can be set to a position; if not, recovery refuses it
     timed: bool = False  # whether batches name their times; if not, the engine gives them
     follow: bool = False  # whether there may always be more, so that the source never ends
     tick: float = 0.1  # seconds: with `follow` and without times of its own, time advances so often
     look_every: float = 1.0  # seconds: with `follow`, worker 0 looks for new partitions so often
+    hears_back: bool = True  # set to False by the engine if there is no recovery: nobody will call `acknowledge`
     at_once: int = 16  # without `follow` and `timed`, a worker reads so many partitions side by side
 
     @abstractmethod

@@ -67,6 +67,10 @@ class Sink(ABC):
         """A writer, on a worker. Nothing blocks here: that is for the writer's methods."""
 
 
+class AtLeastOnce(Sink):
+    """A sink that shows records again after a crash: those since the last snapshot. Its type says so."""
+
+
 class Writer(ABC):
     """Writes in two steps: what was written is first prepared, durable and invisible, and then committed, visible.
 

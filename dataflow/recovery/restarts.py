@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from dataflow.build.cuts import StateMismatch, Unrecoverable
 from dataflow.channels.blame import RECORD
-from dataflow.errors import CannotTravel, ConstructionError, GraphMismatch, TooManyWorkers
+from dataflow.errors import CannotTravel, ConstructionError, GraphMismatch, StateTooLarge, TooManyWorkers
 from dataflow.recovery.announcing import SnapshotsFail
 from dataflow.recovery.catalogue import Fenced
 from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
@@ -24,6 +24,7 @@ HOPELESS = (
     StateMismatch,
     CannotTravel,
     TooManyWorkers,
+    StateTooLarge,  # it would grow again
     SnapshotTooNew,
     Fenced,  # another run has taken over: it must not be fenced in turn
     SnapshotsFail,  # to go back would lose more, and mend nothing

@@ -14,6 +14,7 @@
 - `meters`: what a worker counts, always. `readings`: the same as typed values, for those who ask. `tracing`:
   a timeline.
 - `exceptions`: exceptions out of the groups that nurseries make of them. `advice`: what to do about asyncio.
+  `cells`: in which cell of a notebook. `limits`: a limit for the state of a worker.
 - `inside`: a dataflow inside an operator, stepped by hand.
 - `signal`: a wake-up for one sleeping task. `clock`: the worker's clock.
 - `resumption`: where main goes on after a recovery.

@@ -24,6 +24,7 @@ from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
+    from dataflow.run.limits import StateLimit
     from dataflow.run.pump import Pump
 
 SAMPLE_EVERY = 5_000_000  # nanoseconds from one sample of latency to the next, at least
@@ -121,6 +122,7 @@ class Meter:
         self.samplers: dict[int, Sampler] = {}  # by number of the dataflow
         self.marks: deque[Mark] = deque(maxlen=RECENT)
         self.marked: Counter[str] = Counter()  # marks so far, by kind
+        self.state_limit: StateLimit | None = None
         self._next_look = 0
         self._next_choice = 0
         self._next_dates = 0
@@ -158,6 +160,8 @@ class Meter:
         if chooses:
             self._next_choice = now + SAMPLE_EVERY
         self._next_look = now if waits else self._next_choice
+        if self.state_limit is not None:
+            self.state_limit.check(self._pump, now)
         if now >= self._next_dates:
             self._next_dates = now + DATE_EVERY
             self.date_pointstamps()

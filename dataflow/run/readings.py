@@ -50,6 +50,7 @@ class OperatorReading:
     name: str
     busy: float  # seconds in its steps
     records_out: int
+    failed: int  # records at which a function of the program's raised, and that went to a stream of errors
     edges: tuple[EdgeReading, ...]
     holds: str  # the least time that it holds a capability for here, as text; empty if none
     frontier: str  # what may still come to its inputs
@@ -178,7 +179,8 @@ def read_operator(operator: Operator, sources: Mapping[Target, Source]) -> Opera
         number,
         operator.name,
         dataflow.busy_ns[number] / 1e9,
-        sum(output.given for output in operator.outputs),
+        sum(output.given for output in operator.outputs if not output.failures),
+        sum(output.given for output in operator.outputs if output.failures),
         tuple(_edge(port, sources.get(Target(number, port.number))) for port in operator.inputs),
         _text(min(held)) if held else "",
         _text(min(frontier)) if frontier else "",

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from dataflow.run.explain import explain
+from dataflow.run.limits import StateLimit
 from dataflow.run.resumption import resumption_of
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ class Worker:
         `time` is the type of its timestamps: int, `Product(int, int)`, or a class of your own (see Timestamp).
         """
         return self._pump.build(name, time)
+
+    def limit_state(self, most: int | str) -> None:
+        """Sets a limit for the state that operators of this worker keep: bytes, "2GB", or "60%" of the memory that
+        there is for this process. Beyond it the run ends with `StateTooLarge`, which names the operators, before the
+        system kills the process. Looked at four times in a second."""
+        self._pump.meter.state_limit = StateLimit(most)
 
     async def step(self) -> bool:
         """Does what there is to do now; whether there is more. A checkpoint."""

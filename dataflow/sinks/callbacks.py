@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dataflow.channels.pact import Batch, Pact, ToWorker
 from dataflow.errors import ConstructionError
-from dataflow.operators.sinks import Place, Sink, SinkError, Writer, join_batches
+from dataflow.operators.sinks import AtLeastOnce, Place, Sink, SinkError, Writer, join_batches
 from dataflow.time.order import Time
 from dataflow.values import Value
 
@@ -56,7 +56,7 @@ class _CallbackWriter(Writer):
             await self.commit(token)
 
 
-class AtLeastOnce(Sink):
+class _Immediate(AtLeastOnce):
     """Calls a function as soon as a time is complete; after a crash, again. See `at_least_once`."""
 
     def __init__(self, function: Call) -> None:
@@ -114,7 +114,7 @@ def at_least_once(function: Call) -> AtLeastOnce:
     After a crash everything since the last snapshot comes again, perhaps at other times.
     """
     _require(function, "at_least_once")
-    return AtLeastOnce(function)
+    return _Immediate(function)
 
 
 def _require(function: object, what: str) -> None:

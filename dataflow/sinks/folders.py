@@ -1,8 +1,8 @@
 """Files in a folder: written aside, and renamed when they are committed. What does not depend on their format.
 
-`folder/_staged/` has what is being written or waits to be committed, under names that begin with the incarnation of the
-run. To commit is to rename. Before that, the new names are noted in `_staged/committed-...`, so that a commit can be
-repeated after somebody has taken the files away."""
+What is being written or waits to be committed is under names that begin with the incarnation of the run. Before files
+are renamed, their names are noted in `committed-...`, so that a commit can be repeated after somebody has taken the
+files away. Where they are is a `Shelf`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from typing import TypeVar
 from uuid import uuid4
 
 from dataflow.channels.pact import Batch
+from dataflow.clients.buckets import BucketError, is_address, open_store
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Writer
 from dataflow.sinks.shape import require_text
+from dataflow.sinks.shelves import BucketShelf, FolderShelf, Shelf
 from dataflow.time.order import Time
 
 R = TypeVar("R")
-
-STAGED = "_staged"
-
 
 class StagedFile(ABC):
     """A file that is being written."""
@@ -42,7 +41,7 @@ class StagedFile(ABC):
 
 
 class FolderSink(Sink):
-    """Files in a folder. Each worker writes files of its own."""
+    """Files in a folder, here or in an object store. Each worker writes files of its own."""
 
     ending: str
     every = 10.0
@@ -51,11 +50,20 @@ class FolderSink(Sink):
         require_text("a sink of files", "a folder", folder)
         if not every >= 0:
             raise ConstructionError(f"every is a number of seconds, not {every!r}")
-        self.folder = Path(folder)
+        self.folder = os.fspath(folder)
         self.every = every
+        if is_address(self.folder):
+            try:
+                open_store(self.folder)  # says what is wrong with the address
+            except (ValueError, BucketError) as error:
+                raise ConstructionError(str(error)) from None
 
     def __repr__(self) -> str:
-        return f"<{self.ending} files in {os.fspath(self.folder)}>"
+        return f"<{self.ending} files in {self.shelf().title}>"
+
+    def shelf(self) -> Shelf:
+        """Where its files are."""
+        return BucketShelf(self.folder) if is_address(self.folder) else FolderShelf(Path(self.folder))
 
     def open(self, place: Place) -> Writer:
         """A writer; folders are made when there is something to write."""
@@ -72,45 +80,48 @@ class FolderWriter(Writer):
     def __init__(self, sink: FolderSink, place: Place) -> None:
         self._sink = sink
         self._place = place
-        self._staged = sink.folder / STAGED
+        self._shelf = sink.shelf()
         self._writer = f"{place.incarnation}-{uuid4().hex[:12]}-{place.worker}"
         self._number = 0
         self._file: StagedFile | None = None
         self._name = ""
         self._times: tuple[Time, Time] = (0, 0)  # the first and the last in the file
-        self._prepared: list[tuple[str, str]] = []  # (staged name, final name), not committed
+        self._whole: list[tuple[str, str]] = []  # (staged name, final name), not staged yet
+        self._prepared: list[tuple[str, str]] = []  # the same, staged and not committed
 
     def close(self) -> None:
         if self._file is not None:
             self._file.abandon()
+        self._shelf.close()
 
     async def write(self, time: Time, batch: Batch) -> None:
         await self._place.away(lambda: self._guarded(lambda: self._write(time, batch)))
 
     def _write(self, time: Time, batch: Batch) -> None:
         if self._file is None:
-            self._staged.mkdir(parents=True, exist_ok=True)
             self._name = f"{self._writer}-{self._number}{self._sink.ending}"
             self._number += 1
-            self._file = self._sink.start(self._staged / self._name)
+            self._file = self._sink.start(self._shelf.begin(self._name))
             self._times = time, time
         self._file.write(batch)
         self._times = self._times[0], time
 
     async def prepare(self, time: Time) -> object:
-        if self._file is not None:
-            await self._place.away(lambda: self._guarded(self._finish))
+        if self._file is not None or self._whole:
+            await self._place.away(lambda: self._guarded(self._stage))
         return [list(names) for names in self._prepared] or None
 
-    def _finish(self) -> None:
-        assert self._file is not None
-        self._file.finish()
-        _sync(self._staged)
-        first, last = self._times
-        # With the writer's own name in it, it replaces no file of another run, whose times are the same.
-        final = f"{first:012d}-{last:012d}-{self._writer.replace('-', '.')}{self._sink.ending}"
-        self._prepared.append((self._name, final))
-        self._file = None
+    def _stage(self) -> None:
+        if self._file is not None:
+            self._file.finish()
+            first, last = self._times
+            # With the writer's own name in it, it replaces no file of another run, whose times are the same.
+            final = f"{first:012d}-{last:012d}-{self._writer.replace('-', '.')}{self._sink.ending}"
+            self._whole.append((self._name, final))
+            self._file = None
+        while self._whole:  # one that cannot be staged now is staged with the next snapshot
+            self._shelf.stage(self._whole[0][0])
+            self._prepared.append(self._whole.pop(0))
 
     async def commit(self, token: object) -> None:
         names = _names(token)
@@ -119,41 +130,25 @@ class FolderWriter(Writer):
 
     def _publish(self, names: list[tuple[str, str]]) -> None:
         """Notes the files, and then renames those that have not been."""
-        missing = [pair for pair in names if not (self._staged / pair[0]).exists()]
+        missing = [pair for pair in names if not self._shelf.is_staged(pair[0])]
         if missing:
             noted = self._noted()
             for staged, final in missing:
-                if staged not in noted and not (self._sink.folder / final).exists():
+                if staged not in noted and not self._shelf.is_shown(final):
                     raise SinkError(
                         f"{self._sink!r}: {staged}, which was staged there, is gone and was not committed: the folder "
                         "was replaced since the last snapshot. Bring it back, or start afresh with both"
                     )
         present = [pair for pair in names if pair not in missing]
-        if not present:
-            return
-        self._note([staged for staged, _ in present])
-        for staged, final in present:
-            try:
-                os.replace(self._staged / staged, self._sink.folder / final)
-            except FileNotFoundError:  # somebody else was faster
-                if not (self._sink.folder / final).exists():
-                    raise
-        _sync(self._sink.folder)
-        _sync(self._staged)
+        if present:
+            self._note([staged for staged, _ in present])
+            self._shelf.show(present)
 
     def _note(self, staged: list[str]) -> None:
-        path = self._staged / f"committed-{self._writer}.json"
-        aside = path.with_suffix(".new")
-        with open(aside, "w", encoding="utf-8") as file:
-            json.dump(staged, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-        _sync(self._staged)
+        self._shelf.note(f"committed-{self._writer}.json", json.dumps(staged))
 
     def _noted(self) -> set[str]:
-        notes = self._staged.glob("committed-*.json")
-        return {name for path in notes for name in json.loads(path.read_text(encoding="utf-8"))}
+        return {name for text in self._shelf.notes() for name in json.loads(text)}
 
     async def recover(self, tokens: Sequence[object]) -> None:
         names = [pair for token in tokens for pair in _names(token)]
@@ -163,16 +158,17 @@ class FolderWriter(Writer):
         """Commits, and removes what earlier incarnations left behind."""
         if names:
             self._publish(names)
-        if not self._staged.is_dir():
+        waiting = self._shelf.waiting()
+        if not waiting:
             return
         noted = self._noted() & {staged for staged, _ in names}
         if noted:
             self._note(sorted(noted))  # those of the snapshot, in a note that stays
-        for path in self._staged.iterdir():
-            incarnation = path.name.removeprefix("committed-").partition("-")[0]
+        for name in waiting:
+            incarnation = name.removeprefix("committed-").partition("-")[0]
             # Later ones than this have nothing to fear, should this be a zombie that has not noticed them.
             if incarnation.isdecimal() and int(incarnation) < self._place.incarnation:
-                path.unlink(missing_ok=True)
+                self._shelf.remove(name)
 
     def _guarded(self, function: Callable[[], R]) -> R:
         """What the system refuses is told with the folder's name."""
@@ -193,12 +189,3 @@ def _names(token: object) -> list[tuple[str, str]]:
         if Path(name).name != name:
             raise SinkError(f"{name!r} in a token is no name of a file")
     return names
-
-
-def _sync(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

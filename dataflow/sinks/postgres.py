@@ -10,6 +10,7 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from dataflow.channels.pact import Pact, ToWorker
+from dataflow.clients.postgres import place_of, without_secrets
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Writer
 from dataflow.sinks.databases import COMMITS, STAGED, StagedRows, TableWriter
@@ -84,17 +85,10 @@ class _PostgresWriter(TableWriter):
                 self._connection.execute(f"SET LOCAL lock_timeout = {max(1, round(self._sink.patience * 1000))}")
                 yield self._connection
         except psycopg.OperationalError as error:
-            raise SinkUnavailable(f"{self.shape.title} cannot be written: {self._told(error)}") from None
+            why = without_secrets(error, self._sink.dsn)
+            raise SinkUnavailable(f"{self.shape.title} cannot be written: {why}") from None
         except psycopg.Error as error:
-            raise SinkError(f"{self.shape.title}: {self._told(error)}") from None
-
-    def _told(self, error: Exception) -> str:
-        """What the library says, without secrets: it may have quoted the address."""
-        from psycopg.conninfo import conninfo_to_dict
-
-        text = " ".join(str(error).split()).replace(self._sink.dsn, "...")
-        secret = conninfo_to_dict(self._sink.dsn).get("password")
-        return text.replace(str(secret), "...") if secret else text
+            raise SinkError(f"{self.shape.title}: {without_secrets(error, self._sink.dsn)}") from None
 
     # Tables
 
@@ -215,10 +209,10 @@ def postgres(
     import psycopg
 
     try:
-        known = conninfo_to_dict(dsn)
+        conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         raise ConstructionError("postgres needs an address such as 'host=db dbname=shop', which this is not") from None
-    where = " ".join(str(known[name]) for name in ("host", "port", "dbname") if known.get(name))
+    where = place_of(dsn)
     title = f"table {table!r} of PostgreSQL{f' ({where})' if where else ''}"
     require_text(title, "a table's name", table)
     if not patience >= 0:

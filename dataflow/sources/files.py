@@ -1,14 +1,20 @@
-"""Which files a path stands for, and the whole lines of a file from a byte on."""
+"""Which files a path stands for, here or in an object store, and the whole lines of a file from a byte on."""
 
 from __future__ import annotations
 
 import glob
+import io
 import os
 from pathlib import Path
 from typing import BinaryIO
 
+import trio
+
+from dataflow.clients.buckets import is_address
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import SourceError
+from dataflow.sources.blobs import BucketFiles
+from dataflow.sources.compressed import DAMAGE, compression_of, decompressed
 
 _PIECE = 1 << 20  # bytes that are read at once, or one line
 
@@ -19,6 +25,8 @@ class FileSet:
 
     Names that begin with a dot or an underscore are left out in a folder: others' work in progress.
     """
+
+    remote = False  # whether reading waits for a server
 
     def __init__(self, path: str | os.PathLike[str], follow: bool) -> None:
         self.title = _text_of(path)
@@ -46,6 +54,28 @@ class FileSet:
         """Where a file of the set is."""
         return self._root / name if self._pattern or self._root.is_dir() else self._root
 
+    def where(self, name: str) -> str:
+        """What a file is called when it is talked about."""
+        return str(self.path(name))
+
+    def open(self, name: str) -> BinaryIO:
+        """A file of the set, as it is."""
+        return open(self.path(name), "rb")
+
+
+AnyFiles = FileSet | BucketFiles
+
+
+def files_at(path: str | os.PathLike[str], follow: bool) -> AnyFiles:
+    """The files that a path or an address stands for."""
+    text = _text_of(path)
+    return BucketFiles(text, follow) if is_address(text) else FileSet(text, follow)
+
+
+async def names_of(files: AnyFiles) -> list[str]:
+    """`names`, in a thread if it has to wait for a server."""
+    return await trio.to_thread.run_sync(files.names) if files.remote else files.names()
+
 
 def _text_of(path: object) -> str:
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
@@ -59,13 +89,25 @@ def _text_of(path: object) -> str:
 class Tail:
     """The whole lines of a file from a byte on. The file is open only while it is read: there may be thousands."""
 
-    def __init__(self, path: Path, position: object, follow: bool) -> None:
+    whole = False  # whether all of the file is there from the beginning
+
+    def __init__(self, files: AnyFiles, name: str, position: object, follow: bool) -> None:
+        self.path = files.where(name)
         if position is not None and (type(position) is not int or position < 0):
-            raise SourceError(f"{path}: {position!r} is no position in a file of lines: a number of bytes was expected")
-        self.path = path
+            raise SourceError(
+                f"{self.path}: {position!r} is no position in a file of lines: a number of bytes was expected"
+            )
         self.offset: int = position or 0
+        self._files, self._name = files, name
         self._follow = follow
         self._started = False
+
+    async def more(self, most: int) -> list[bytes]:
+        """`take`, in a thread if it has to wait for a server."""
+        return self.take(most)
+
+    def close(self) -> None:
+        """Nobody asks any more."""
 
     def take(self, most: int) -> list[bytes]:
         """Up to so many lines, with their ends, or about a megabyte; none if there are no more now. A last line without
@@ -95,7 +137,7 @@ class Tail:
 
     def _opened(self) -> BinaryIO:
         try:
-            return open(self.path, "rb")
+            return self._files.open(self._name)
         except FileNotFoundError:
             raise SourceError(
                 f"{self.path} is gone, and was read up to byte {self.offset}: leave files where they are while they "
@@ -118,3 +160,58 @@ class Tail:
             f"{self.path}: the last line had no end when it was read, up to byte {self.offset}, and has grown since: "
             "it counted as a whole line. End lines with a newline, or read the file with follow=True from the start"
         )
+
+
+class WholeTail(Tail):
+    """The lines of a file that does not grow: it is compressed, or it is a blob of an object store. It stays open. The
+    position is a byte of what is in it; where that has to be decompressed, going on means to read it from its
+    beginning."""
+
+    whole = True
+
+    def __init__(self, files: AnyFiles, name: str, position: object) -> None:
+        super().__init__(files, name, position, follow=False)
+        self._file: BinaryIO | None = None
+
+    async def more(self, most: int) -> list[bytes]:
+        return await trio.to_thread.run_sync(self.take, most) if self._files.remote else self.take(most)
+
+    def take(self, most: int) -> list[bytes]:
+        lines: list[bytes] = []
+        size = 0
+        try:
+            if self._file is None:
+                self._file = decompressed(self._opened(), self._name)
+                self._skip(self._file)
+            for line in self._file:
+                lines.append(line)
+                size += len(line)
+                if len(lines) == most or size >= _PIECE:
+                    break
+        except DAMAGE as error:
+            raise SourceError(f"{self.path}, behind byte {self.offset}, cannot be read: {error}") from None
+        self.offset += size
+        return lines
+
+    def _skip(self, file: BinaryIO) -> None:
+        """To the position. A plain blob is asked for what comes after it only."""
+        if compression_of(self._name) is None and file.seek(0, io.SEEK_END) >= self.offset:
+            file.seek(self.offset)
+            return
+        left = self.offset
+        while left:
+            piece = file.read(min(left, _PIECE))
+            if not piece:
+                raise SourceError(f"{self.path} has less than the {self.offset} bytes that were read: it was replaced")
+            left -= len(piece)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def tail_of(files: AnyFiles, name: str, position: object, follow: bool) -> Tail:
+    """The lines of a file from a position on."""
+    if files.remote or compression_of(name) is not None:
+        return WholeTail(files, name, position)
+    return Tail(files, name, position, follow)

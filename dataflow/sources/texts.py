@@ -7,14 +7,13 @@ import csv as csv_module
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import trio
 
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Item, Partitions, SourceError
-from dataflow.sources.files import FileSet, Tail
+from dataflow.sources.files import Tail, files_at, names_of, tail_of
 from dataflow.values import Value
 
 D = TypeVar("D")
@@ -39,7 +38,7 @@ class _Texts(Partitions[D]):
         if not plain:
             raise ConstructionError(f"lines cannot be told apart in {encoding!r}: convert the files to UTF-8")
         self.follow = follow
-        self._files = FileSet(path, follow)
+        self._files = files_at(path, follow)
         self._batch = batch
         self._poll = poll
 
@@ -48,19 +47,22 @@ class _Texts(Partitions[D]):
 
     async def partitions(self) -> list[str]:
         """The files."""
-        return self._files.names()
+        return await names_of(self._files)
 
     async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[D]]:
         """The records of a file."""
-        tail = Tail(self._files.path(partition), position, self.follow)
-        while lines := await self._more(tail):
-            yield tail.offset, None, self._parse(tail, lines)
+        tail = tail_of(self._files, partition, position, self.follow)
+        try:
+            while lines := await self._more(tail):
+                yield tail.offset, None, self._parse(tail, lines)
+        finally:
+            tail.close()
 
     async def _more(self, tail: Tail) -> list[bytes]:
         """More lines of a file, some at a time; none at its end. If it is followed, there is none."""
         while True:
-            lines = tail.take(self._batch)
-            if lines or not self.follow:
+            lines = await tail.more(self._batch)
+            if lines or not self.follow or tail.whole:
                 return lines
             await trio.sleep(self._poll)
 
@@ -68,7 +70,7 @@ class _Texts(Partitions[D]):
         """The records of these lines. `tail` is behind them."""
         raise NotImplementedError
 
-    def _decode(self, path: Path, start: int, lines: list[bytes]) -> list[str]:
+    def _decode(self, path: str, start: int, lines: list[bytes]) -> list[str]:
         """The lines of a file that begin at a byte, without their newlines."""
         data = b"".join(lines)
         try:
@@ -133,24 +135,35 @@ class _Csv(_Texts[dict[str, Value]]):
             self._require_types(self._columns)
 
     async def read(self, partition: str, position: object | None) -> AsyncIterator[Item[dict[str, Value]]]:
-        tail = Tail(self._files.path(partition), position, self.follow)
+        tail = tail_of(self._files, partition, position, self.follow)
         columns, waiting = self._columns, list[bytes]()
         if columns is None and tail.offset:
-            columns = self._header(tail.path, Tail(tail.path, 0, False).take(1))
-        while lines := await self._more(tail):
-            waiting += lines
-            if columns is None:
-                columns = self._header(tail.path, [waiting.pop(0)])
-            at = tail.offset - sum(map(len, waiting))
-            whole, records = self._records(tail.path, at, columns, waiting)
-            behind = at + sum(map(len, waiting[:whole]))
-            del waiting[:whole]
-            yield behind, None, records
+            columns = await self._saved_header(partition)
+        try:
+            while lines := await self._more(tail):
+                waiting += lines
+                if columns is None:
+                    columns = self._header(tail.path, [waiting.pop(0)])
+                at = tail.offset - sum(map(len, waiting))
+                whole, records = self._records(tail.path, at, columns, waiting)
+                behind = at + sum(map(len, waiting[:whole]))
+                del waiting[:whole]
+                yield behind, None, records
+        finally:
+            tail.close()
         if waiting:
             at = tail.offset - sum(map(len, waiting))
             raise SourceError(f"{tail.path}, the record at byte {at} begins with a quote that never ends")
 
-    def _rows(self, path: Path, at: int, lines: list[bytes]) -> Iterator[tuple[int, list[str]]]:
+    async def _saved_header(self, partition: str) -> list[str]:
+        """The columns of a file that is read on in its middle."""
+        first = tail_of(self._files, partition, 0, False)
+        try:
+            return self._header(first.path, await first.more(1))
+        finally:
+            first.close()
+
+    def _rows(self, path: str, at: int, lines: list[bytes]) -> Iterator[tuple[int, list[str]]]:
         """(lines taken so far, fields) for each record. The last may be unfinished: it is not given."""
         texts = (text + "\n" for text in self._decode(path, at, lines))
         reader = csv_module.reader(texts, delimiter=self._delimiter, strict=True)
@@ -162,7 +175,7 @@ class _Csv(_Texts[dict[str, Value]]):
                 raise SourceError(f"{path}, near byte {at}: this is not CSV: {error}") from None
 
     def _records(
-        self, path: Path, at: int, columns: list[str], lines: list[bytes]
+        self, path: str, at: int, columns: list[str], lines: list[bytes]
     ) -> tuple[int, list[dict[str, Value]]]:
         records, taken = [], 0
         for behind, fields in self._rows(path, at, lines):
@@ -184,7 +197,7 @@ class _Csv(_Texts[dict[str, Value]]):
                 raise SourceError(f"{where}: column {name!r} cannot be converted: {error}") from None
         return record
 
-    def _header(self, path: Path, lines: list[bytes]) -> list[str]:
+    def _header(self, path: str, lines: list[bytes]) -> list[str]:
         """The names in the first line, which must be all of it."""
         found = [fields for _, fields in self._rows(path, 0, lines)]
         if len(found) != 1 or len(set(found[0])) != len(found[0]):
@@ -208,7 +221,9 @@ def lines(
     """The lines of a file, of all files of a folder, or of those that match a pattern, `batch` of them at each time.
 
     With `follow` the source goes on with what is appended, and with new files; every file is looked at each `poll`
-    seconds. Only whole lines count then. A file may grow; one that shrinks is an error.
+    seconds. Only whole lines count then. A file may grow; one that shrinks is an error. Files that end in .gz, .bz2,
+    .xz, .zst or .lz4 are decompressed. A path may be an address in an object store (`s3://bucket/logs/*.gz`); blobs and
+    compressed files do not grow, and are read once, to their end.
     """
     return _Lines(path, batch, follow, encoding, poll)
 

@@ -11,7 +11,7 @@ Operators on columns are imported when they are first used: rows need no compile
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from dataflow.columns.batch import Columns
 from dataflow.columns.schema import Schema
@@ -25,6 +25,7 @@ from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.stream import Stream
+    from dataflow.operators.failing import CheckedStream
     from dataflow.state.folds.fold import Fold
     from dataflow.state.stores.batch_store import BatchFold
     from dataflow.state.tables.table import Dense
@@ -36,8 +37,20 @@ def state_machine(
     *,
     fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
     ttl: int | Duration | None = ...,
+    errors: Literal["raise"] = ...,
     name: str = ...,
 ) -> Stream[R]: ...
+
+
+@overload
+def state_machine(
+    stream: Stream[tuple[K, V]],
+    *,
+    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    ttl: int | Duration | None = ...,
+    errors: Literal["stream"],
+    name: str = ...,
+) -> CheckedStream[R]: ...
 
 
 @overload
@@ -50,6 +63,7 @@ def state_machine(
     due: Fold | None = None,
     order: Sequence[str] = (),
     keys: Dense | None = None,
+    ttl: int | Duration | None = ...,
     name: str = ...,
 ) -> Stream[Columns]: ...
 
@@ -64,6 +78,7 @@ def state_machine(
     order: Sequence[str] = (),
     keys: Dense | None = None,
     ttl: int | Duration | None = None,
+    errors: Literal["raise", "stream"] = "raise",
     name: str = "state_machine",
 ) -> Stream[Value]:
     """State by key.
@@ -71,6 +86,8 @@ def state_machine(
     Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
     first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
     particular order. `ttl`: a key that has had no value for so long (by the dataflow's time) is forgotten.
+    `errors="stream"`: a pair at which the fold raises is passed over, and comes with what was raised on the stream
+    `.errors`; the key's state stays as it was, unless the fold has changed it in place.
 
     Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
     for what it post-dates. `order` names columns by which the records of one time are sorted first; without it
@@ -78,14 +95,16 @@ def state_machine(
     """
     if key is None:
         _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
-        return native_rows.state_machine(stream, fold=fold, ttl=ttl, name=name)
-    if ttl is not None:
-        raise ConstructionError(f"{name}: ttl= is for rows; on columns post-date a record, and forget the key in `due`")
+        return native_rows.state_machine(stream, fold=fold, ttl=ttl, errors=errors, name=name)
+    if errors != "raise":
+        raise ConstructionError(f"{name}: errors= is for rows; a compiled fold cannot go on behind what it raises")
     from dataflow.state import native_columns
     from dataflow.state.folds.fold import Fold
 
     if not isinstance(fold, Fold):
         raise ConstructionError(f"{name}: columns need a fold made with megaphone.fold(...), not {fold!r}")
+    if ttl is not None:
+        fold = native_columns.expiring(fold, ttl, due, stream.scope, name)
     return native_columns.state_machine(
         stream, key=key, value=value, fold=fold, due=due, order=order, keys=keys, name=name
     )

@@ -12,6 +12,7 @@ from dataflow.columns.batch import Columns
 from dataflow.columns.pact import ExchangeBinsOfColumns
 from dataflow.columns.schema import Schema
 from dataflow.errors import ConstructionError
+from dataflow.events.moments import ticks
 from dataflow.state.durable import DurableStore
 from dataflow.state.folds.fold import Fold
 from dataflow.state.host import Host
@@ -22,9 +23,11 @@ from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
 from dataflow.state.tables.table import Dense
+from dataflow.time.durations import Duration
 from dataflow.time.timestamp import unit_of
 
 if TYPE_CHECKING:
+    from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
 
 _SEGMENTS = 256  # of a native table: they make growth gradual, and mean nothing else
@@ -43,6 +46,13 @@ def state_machine(
 ) -> Stream[Columns]:
     """State by key, changed by a compiled fold: see `dataflow.state.native.state_machine`."""
     return _stateful((stream,), (Side(key, value, fold, order),), due, keys, name)
+
+
+def expiring(fold: Fold, ttl: int | Duration, due: Fold | None, scope: Scope, name: str) -> Fold:
+    """A fold whose keys expire, in the units of a scope's times."""
+    if due is not None:
+        raise ConstructionError(f"{name}: ttl= and due= do not go together: forget the key in `due`")
+    return fold.expiring(ticks(ttl, unit_of(scope.domain), f"{name}: ttl", least=1))
 
 
 def binary(

@@ -12,6 +12,7 @@ from dataflow.build.operator import Step
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import ticks
+from dataflow.operators.failing import Errors, guarded, require_errors, separate
 from dataflow.state.binning import Binning, bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
@@ -60,17 +61,28 @@ def state_machine(
     *,
     fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
     ttl: int | Duration | None = None,
+    errors: Errors = "raise",
     name: str = "state_machine",
 ) -> Stream[R]:
     """State by key over a stream of (key, value) pairs: see `dataflow.state.native.state_machine`."""
     require_callable(fold, name, "fold")
-    return _native(stream, operator.itemgetter(0), dict, machine(fold, ttl, stream.scope, name), name)
+    out: Stream[R] = _native(
+        stream, operator.itemgetter(0), dict, machine(fold, ttl, errors, stream.scope, name), name
+    )
+    return separate(out, name) if errors == "stream" else out
 
 
 def machine(
-    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]], ttl: int | Duration | None, scope: Scope, name: str
+    fold: Callable[[K, V, S | None], tuple[S | None, Iterable[R]]],
+    ttl: int | Duration | None,
+    errors: Errors,
+    scope: Scope,
+    name: str,
 ) -> Apply:
-    """The fold of a state machine, whose keys may expire."""
+    """The fold of a state machine, whose keys may expire, and which may give `FailedRecord` among its results."""
+    require_errors(errors, name)
+    if errors == "stream":
+        fold = guarded(fold)
     if ttl is None:
         return folding(fold)
     return expiring(fold, ticks(ttl, unit_of(scope.domain), f"{name}: ttl", least=1))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dataflow import Scope, Stream, sources, windows
 from dataflow.columns import Columns
@@ -21,6 +21,9 @@ from megaphone.control.updates import Update
 from megaphone.frames.expressions import Aggregation, Expression, col
 from megaphone.frames.running import Keeping, Making, Stateless, needed, run
 from megaphone.operators.windowing import window as migratable_window
+
+if TYPE_CHECKING:
+    from dataflow.notebook import LiveRun
 
 Length: TypeAlias = "int | Duration"
 
@@ -107,6 +110,20 @@ class PlannedFrame:
                 return stream
             number += 1
             stream = windowed.build(control or scope.control(), stream, f"frame: window {number}")
+
+    def head(self, rows: int = 5, *, to: Literal["arrow", "polars", "pandas", "columns"] = "arrow") -> Value:
+        """The first rows that come out, as a table; then the run is ended. With windows they come when the first of
+        these are complete."""
+        from megaphone.frames.collecting import head
+
+        return head(self, rows, to)
+
+    def live(self, *, workers: int = 1, every: float = 0.5) -> LiveRun[Columns]:
+        """Runs it in the background; in a notebook, with a view of rate, latency, frontier and bins, and a button that
+        stops it. See `dataflow.notebook.live`."""
+        from megaphone.frames.collecting import live
+
+        return live(self, workers=workers, every=every)
 
     def explain(self) -> str:
         """What will be done, step by step."""

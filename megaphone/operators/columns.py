@@ -12,6 +12,7 @@ from dataflow.columns.batch import Column
 from dataflow.columns.schema import Schema
 from dataflow.lowlevel import Context
 from dataflow.state.folds.fold import Fold
+from dataflow.state.native_columns import expiring
 from dataflow.state.stores.batch_store import BatchNotificator, BatchStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
@@ -105,11 +106,15 @@ def state_machine(
     due: Fold | None = None,
     order: Sequence[str] = (),
     keys: Dense | None = None,
+    ttl: int | Duration | None = None,
     bins: int = 256,
     name: str = "state_machine",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
-    """One input, and a compiled fold over the state of a key."""
+    """One input, and a compiled fold over the state of a key. `ttl`: a key without a record for so long is
+    forgotten."""
+    if ttl is not None:
+        fold = expiring(fold, ttl, due, stream.scope, name)
     return _folded(control, (stream,), (Side(key, value, fold, order),), due, bins, keys, name, interval)
 
 

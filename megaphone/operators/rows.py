@@ -9,13 +9,14 @@ from typing import TypeVar
 from dataflow import Stream
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
+from dataflow.operators.failing import Errors, separate
 from dataflow.state.native_rows import machine
 from dataflow.state.stores.row_folds import RightPostponer, one_input
 from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
 from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
-from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
+from megaphone.assembly import INTERVAL, Assembly, CheckedMigratable, Migratable, assemble
 from megaphone.control.updates import Update
 from megaphone.host.s import S
 from megaphone.keys.hashing import bin_of, shift_of
@@ -77,14 +78,17 @@ def state_machine(
     *,
     fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]],
     ttl: int | Duration | None = None,
+    errors: Errors = "raise",
     bins: int = 256,
     name: str = "state_machine",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
-    """State by key, over a stream of (key, value) pairs. `ttl`: a key without a value for so long is forgotten."""
+    """State by key, over a stream of (key, value) pairs. `ttl`: a key without a value for so long is forgotten.
+    `errors`: "stream" gives a `CheckedMigratable`."""
     by = (operator.itemgetter(0),)
-    apply = machine(fold, ttl, stream.scope, name)
-    return _stateful(control, (stream,), by, bins, dict, apply, name, interval, by_key=True)
+    apply = machine(fold, ttl, errors, stream.scope, name)
+    out = _stateful(control, (stream,), by, bins, dict, apply, name, interval, by_key=True)
+    return CheckedMigratable(separate(out, name), out.handle) if errors == "stream" else out
 
 
 def _stateful(

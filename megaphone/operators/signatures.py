@@ -8,7 +8,7 @@ what `key` is decides which one is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
@@ -17,7 +17,7 @@ from dataflow.state.stores.row_store import Postponer
 from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
-from megaphone.assembly import Migratable
+from megaphone.assembly import CheckedMigratable, Migratable
 from megaphone.control.updates import Update
 from megaphone.operators import rows
 from megaphone.operators.rows import Held, In, K, Out, Right, V
@@ -219,6 +219,7 @@ def state_machine(
     due: Fold | None = ...,
     order: Sequence[str] = ...,
     keys: Dense | None = ...,
+    ttl: int | Duration | None = ...,
     bins: int = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
@@ -232,10 +233,25 @@ def state_machine(
     *,
     fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]],
     ttl: int | Duration | None = ...,
+    errors: Literal["raise"] = ...,
     bins: int = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
+
+
+@overload
+def state_machine(
+    control: Stream[Update],
+    stream: Stream[tuple[K, V]],
+    *,
+    fold: Callable[[K, V, Held | None], tuple[Held | None, Iterable[Out]]],
+    ttl: int | Duration | None = ...,
+    errors: Literal["stream"],
+    bins: int = ...,
+    name: str = ...,
+    interval: float | Duration | None = ...,
+) -> CheckedMigratable[Out]: ...
 
 
 def state_machine(
@@ -246,6 +262,8 @@ def state_machine(
     Rows, a stream of (key, value) pairs: `fold(key, value, state)` returns the new state and what comes out. A key's
     first state is None; a key whose new state is None is forgotten. The values of a key at one time come in no
     particular order. `ttl`: a key that has had no value for so long (by the dataflow's time) is forgotten.
+    `errors="stream"`: a pair at which the fold raises is passed over, and comes with what was raised on the stream
+    `.errors`; the key's state stays as it was, unless the fold has changed it in place.
 
     Columns: `key` and `value` name columns, and `fold` is made with `megaphone.fold`. `due` takes what it post-dates;
     `order` names columns by which the records of a time are sorted first.
@@ -253,7 +271,9 @@ def state_machine(
     if key is not None:
         from megaphone.operators import columns
 
-        _refuse("state_machine", options, ("ttl",), "rows; on columns post-date a record, and forget the key in `due`")
+        if options.pop("errors", "raise") != "raise":
+            name = options.get("name", "state_machine")
+            raise ConstructionError(f"{name}: errors= is for rows; a compiled fold cannot go on behind what it raises")
         return columns.state_machine(control, stream, key=key, **options)
     _keep_for_rows("state_machine", options)
     return rows.state_machine(control, stream, **options)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for all tests that want one, and a folder that is quick."""
+"""Sinks of each kind, with the servers that they need, and a folder that is quick."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.connectors.places import LOCAL, SERVED, Postgres, Shown, server
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address of a server."""
-    with server() as address:
-        yield address
+from tests.connectors.places import LOCAL, QUEUES, SERVED, BucketJsonLines, Postgres, Queue, Shown
 
 
 @pytest.fixture
@@ -26,10 +19,25 @@ def tmp_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture(params=[*LOCAL, *SERVED], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[*LOCAL, *SERVED, *QUEUES], ids=lambda kind: kind.__name__)
 def shown(request: pytest.FixtureRequest, tmp_path: Path) -> Shown:
     """A sink of each kind."""
+    return make_shown(request, tmp_path)
+
+
+@pytest.fixture(params=[*LOCAL, *SERVED], ids=lambda kind: kind.__name__)
+def shaped(request: pytest.FixtureRequest, tmp_path: Path) -> Shown:
+    """A sink of each kind that has columns."""
+    return make_shown(request, tmp_path)
+
+
+def make_shown(request: pytest.FixtureRequest, folder: Path) -> Shown:
+    """A sink, with the server that it needs."""
     kind: type[Shown] = request.param
     if issubclass(kind, Postgres):
         kind.address = request.getfixturevalue("postgres")
-    return kind(tmp_path)
+    if issubclass(kind, BucketJsonLines):
+        request.getfixturevalue("s3_bucket")
+    if issubclass(kind, Queue):
+        kind.address = request.getfixturevalue(kind.fixture)
+    return kind(folder)

@@ -63,3 +63,44 @@ class Paced(sources.Partitions[Any]):
 
     async def acknowledge(self, partition: str, position: object) -> None:
         await self._source.acknowledge(partition, position)
+
+
+class Until(sources.Partitions[Any]):
+    """A source that never ends, up to a record that a function knows: a program that reads it comes to its end."""
+
+    def __init__(self, source: sources.Partitions[Any], ends: Callable[[Any], bool]) -> None:
+        self.resumable = source.resumable
+        self._source = source
+        self._ends = ends
+
+    async def partitions(self) -> Collection[str]:
+        return await self._source.partitions()
+
+    async def read(self, partition: str, position: object | None) -> AsyncIterator[Any]:
+        inner, ended = position if isinstance(position, list | tuple) else (None, False)
+        if ended:
+            return
+        reader = Reader(self._source.read(partition, inner))
+        try:
+            while not ended and (item := await reader.next(self)) is not self:
+                ended = any(map(self._ends, item[2]))
+                yield [item[0], ended], None, item[2]
+        finally:
+            await reader.close()
+
+    async def acknowledge(self, partition: str, position: object) -> None:
+        assert isinstance(position, list | tuple)
+        await self._source.acknowledge(partition, position[0])
+
+
+class Tripping:
+    """Passes records on, and fails once at each of some of them."""
+
+    def __init__(self, *at: object) -> None:
+        self.left = list(at)
+
+    def __call__(self, record: Any) -> Any:
+        if record in self.left:
+            self.left.remove(record)
+            raise RuntimeError("tripped on purpose")
+        return record

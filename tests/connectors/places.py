@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
-import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from dataflow import sinks
+from dataflow.clients.buckets import Bucket
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
@@ -36,6 +36,7 @@ class Shown:
     """A sink of rows (word, total), and what everybody can see of it."""
 
     keyed = False
+    fixed_columns = True  # and what does not fit them is refused
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,6 +100,66 @@ class Parquet(JsonLines):
         return sorted((row["word"], row["total"]) for table in tables for row in table.to_pylist())
 
 
+class Arrow(JsonLines):
+    def sink(self) -> sinks.Sink:
+        return sinks.arrow(self.folder / "out", columns=("word", "total"))
+
+    def rows(self) -> list[Row]:
+        tables = [pa.ipc.open_file(path).read_all() for path in (self.folder / "out").glob("*.arrow")]
+        return sorted((row["word"], row["total"]) for table in tables for row in table.to_pylist())
+
+
+class CompressedJsonLines(JsonLines):
+    def sink(self) -> sinks.Sink:
+        return sinks.json_lines(self.folder / "out", columns=("word", "total"), compression="gzip")
+
+    def rows(self) -> list[Row]:
+        texts = [gzip.decompress(path.read_bytes()) for path in (self.folder / "out").glob("*.jsonl.gz")]
+        read = [json.loads(line) for text in texts for line in text.splitlines()]
+        return sorted((row["word"], row["total"]) for row in read)
+
+
+class Delta(Shown):
+    def sink(self) -> sinks.Sink:
+        return sinks.delta(self.folder / "out", columns=("word", "total"))
+
+    def rows(self) -> list[Row]:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            table = pa.table(DeltaTable(self.folder / "out").to_pyarrow_table())
+        except TableNotFoundError:
+            return []
+        return sorted((row["word"], row["total"]) for row in table.to_pylist())
+
+    def staged(self) -> int:
+        from deltalake import DeltaTable
+
+        known = {uri.rpartition("/")[2] for uri in DeltaTable(self.folder / "out").file_uris()}
+        return sum(path.name not in known for path in (self.folder / "out" / "data").glob("*"))
+
+
+class BucketJsonLines(Shown):
+    """In an object store."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.bucket = Bucket(f"s3://snapshots/{uuid.uuid4().hex}")
+        self.address = f"{self.bucket.title}"
+
+    def sink(self) -> sinks.Sink:
+        return sinks.json_lines(self.address, columns=("word", "total"))
+
+    def rows(self) -> list[Row]:
+        names = [name for name in self.bucket.names() if not name.startswith("_staged/")]
+        read = [json.loads(line) for name in names for line in self.bucket.get(name).splitlines()]
+        return sorted((row["word"], row["total"]) for row in read)
+
+    def staged(self) -> int:
+        return sum(not name.startswith("_staged/committed-") for name in self.bucket.names("_staged"))
+
+
 class Postgres(Shown):
     address = ""
 
@@ -131,39 +192,68 @@ class KeyedPostgres(Postgres):
     keyed = True
 
 
-LOCAL: list[type[Shown]] = [Sqlite, KeyedSqlite, JsonLines, Parquet]
-SERVED: list[type[Shown]] = [Postgres, KeyedPostgres]
+class Queue(Shown):
+    """Messages at a server that knows nothing of columns."""
+
+    fixture = ""
+    address = ""
+    fixed_columns = False
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.name = f"q{uuid.uuid4().hex[:12]}"
+
+    def staged(self) -> int:
+        return 0  # what waits is in the token
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """A PostgreSQL server of our own, on a socket in a folder of its own; its address. Skips if there is none here."""
-    pytest.importorskip("psycopg")
-    homes = [Path(shutil.which("initdb") or "/nowhere").parent, *Path("/usr/lib/postgresql").glob("*/bin")]
-    home = next((home for home in homes if (home / "initdb").exists()), None)
-    if home is None:
-        pytest.skip("no PostgreSQL server is installed here (initdb was not found)")
-    folder = Path(tempfile.mkdtemp(prefix="dataflow-postgres-"))
-    who: dict[str, Any] = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        who = {"user": "nobody", "cwd": "/"}
-        shutil.chown(folder, "nobody")
-    data = folder / "data"
-    options = f"-c listen_addresses='' -k {folder} -c fsync=off"
+class ValkeyStream(Queue):
+    fixture = "valkey_server"
 
-    def run(*command: object) -> None:
-        done = subprocess.run(
-            [*map(str, command)], check=False, capture_output=True, text=True, env={"LC_ALL": "C"}, **who
-        )
-        if done.returncode:
-            pytest.skip(f"PostgreSQL does not run here: {done.stderr or done.stdout}")
+    def sink(self) -> sinks.Sink:
+        return sinks.redis(self.address, self.name)
 
-    try:
-        run(home / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "-N")
-        run(home / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start")
-        try:
-            yield f"host={folder} dbname=postgres user=tester password=hush-hush"
-        finally:
-            run(home / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    def rows(self) -> list[Row]:
+        import redis
+
+        with redis.Redis.from_url(self.address) as client:
+            return sorted(tuple(json.loads(fields[b"data"])) for _, fields in client.xrange(self.name))
+
+
+class NatsStream(Queue):
+    """The server forgets at once which messages it has had: what they are called must not matter."""
+
+    fixture = "nats_server"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._ask(lambda jetstream: jetstream.add_stream(name=self.name, subjects=[self.name], duplicate_window=0.1))
+
+    def _ask(self, ask: Callable[[Any], Coroutine[Any, Any, R]]) -> R:
+        import nats
+
+        async def main() -> R:
+            client = await nats.connect(self.address)
+            try:
+                return await ask(client.jetstream())
+            finally:
+                await client.close()
+
+        with ThreadPoolExecutor(1) as pool:  # we may be inside trio
+            return pool.submit(asyncio.run, main()).result()
+
+    def sink(self) -> sinks.Sink:
+        return sinks.nats(self.address, self.name, self.name)
+
+    def rows(self) -> list[Row]:
+        async def read(jetstream: Any) -> list[Row]:
+            last = (await jetstream.stream_info(self.name)).state.last_seq
+            messages = [await jetstream.get_msg(self.name, number) for number in range(1, last + 1)]
+            return sorted(tuple(json.loads(message.data)) for message in messages)
+
+        return self._ask(read)
+
+
+LOCAL: list[type[Shown]] = [Sqlite, KeyedSqlite, JsonLines, Parquet, Arrow, CompressedJsonLines, Delta]
+SERVED: list[type[Shown]] = [Postgres, KeyedPostgres, BucketJsonLines]
+QUEUES: list[type[Queue]] = [ValkeyStream, NatsStream]

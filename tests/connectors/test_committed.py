@@ -384,8 +384,9 @@ def _no_staging_by_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was staged and is in no snapshot is committed by the next life."""
 
     async def recover(self: folders.FolderWriter, tokens: Sequence[object]) -> None:
-        for path in self._staged.glob("*.jsonl"):
-            path.rename(self._sink.folder / f"late-{path.name}")
+        late = [name for name in self._shelf.waiting() if name.endswith(".jsonl")]
+        if late:
+            self._shelf.show([(name, f"late-{name}") for name in late])
 
     monkeypatch.setattr(folders.FolderWriter, "recover", recover)
 

@@ -75,17 +75,17 @@ def test_recovery_commits_and_removes_what_no_token_names(shown: Shown) -> None:
     trio.run(main)
 
 
-def test_output_that_was_taken_away_is_told(shown: Shown) -> None:
+def test_output_that_was_taken_away_is_told(shaped: Shown) -> None:
     """Rows that are neither staged nor committed: somebody has replaced the table or the folder."""
 
     async def main() -> None:
-        writer = shown.sink().open(place())
+        writer = shaped.sink().open(place())
         await writer.write(0, [("a", 1)])
         token = await writer.prepare(1)
         assert isinstance(token, list)
         writer.close()
         lost = [[f"1-feed-0-7{'.jsonl' if isinstance(token[0][1], str) else ''}", *token[0][1:]]]
-        other = shown.sink().open(place(0, 2))
+        other = shaped.sink().open(place(0, 2))
         with pytest.raises(sinks.SinkError, match="replaced since the last snapshot"):
             await other.recover([lost])
         other.close()
@@ -93,13 +93,13 @@ def test_output_that_was_taken_away_is_told(shown: Shown) -> None:
     trio.run(main)
 
 
-def test_columns_and_rows_both_go_in(shown: Shown) -> None:
+def test_columns_and_rows_both_go_in(shaped: Shown) -> None:
     async def main() -> None:
-        writer = shown.sink().open(place())
+        writer = shaped.sink().open(place())
         await writer.write(0, Columns({"total": [1, 2], "word": ["a", "b"]}))
         await writer.write(1, [("c", 3), ["d", 4], {"total": 5, "word": "e"}])
         await writer.commit(await writer.prepare(2))
-        assert shown.rows() == [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]
+        assert shaped.rows() == [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)]
         writer.close()
 
     trio.run(main)
@@ -116,9 +116,9 @@ def test_columns_and_rows_both_go_in(shown: Shown) -> None:
         (Columns({"word": ["a"], "total": [1], "more": [2]}), "a batch came with"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(shown: Shown, batch: Any, message: str) -> None:
+def test_rows_that_do_not_fit_are_refused(shaped: Shown, batch: Any, message: str) -> None:
     async def main() -> None:
-        writer = shown.sink().open(place())
+        writer = shaped.sink().open(place())
         try:
             with pytest.raises(sinks.SinkError, match=message):
                 await writer.write(0, batch)

@@ -31,8 +31,8 @@ def test_a_worker_shows_programs_what_they_need() -> None:
     """The machinery is the pump's."""
     shown = [name for name in dir(dataflow.Worker) if not name.startswith("_")]
     assert shown == [
-        "dataflow", "drain", "drop_dataflow", "explain", "index", "members", "peers", "resume_at", "room", "save",
-        "saved", "saved_by_all", "scale", "step",
+        "dataflow", "drain", "drop_dataflow", "explain", "index", "limit_state", "members", "peers", "resume_at",
+        "room", "save", "saved", "saved_by_all", "scale", "step",
     ]  # fmt: skip
 
 

@@ -25,18 +25,20 @@ dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.
 dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values | dataflow.events dataflow.members
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
 dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
-dataflow.sources: dataflow.columns dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
-dataflow.sinks: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
+dataflow.clients: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.values
+dataflow.sources: dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
+dataflow.sinks: dataflow.channels dataflow.clients dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
 dataflow.members: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
-dataflow.launch: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
+dataflow.launch: dataflow.asking dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
 dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
-dataflow.recovery: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
 dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
-dataflow.testing: dataflow.comm dataflow.errors dataflow.execute dataflow.recovery dataflow.run
-dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values | dataflow.execute dataflow.spark
+dataflow.testing: dataflow.channels dataflow.comm dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time dataflow.values | dataflow.build
+dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.spark
+dataflow.notebook: dataflow.asking dataflow.commands dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
 dataflow.state.values: dataflow.values
@@ -47,7 +49,7 @@ dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
 dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
-dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
+dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.operators dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
 dataflow.joins: dataflow.build dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
 dataflow.windows: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
 
@@ -57,9 +59,9 @@ megaphone.control: dataflow dataflow.errors dataflow.members dataflow.state.valu
 megaphone.load: dataflow dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
 megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.members dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
-megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router
-megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
-megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators
+megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router
+megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.operators dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
+megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators | dataflow.notebook
 megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
 megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.run dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
 megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
@@ -116,9 +118,18 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "matplotlib": ("megaphone.harness", "planners.cli.picture"),
     "cloudpickle": ("dataflow.launch.parcel",),  # the one place that makes pickles of users' functions
     "msgpack": ("dataflow.comm",),
-    "polars": ("dataflow.columns",),
-    "obstore": ("dataflow.recovery.object_store",),  # an extra: imported when somebody names a bucket
-    "psycopg": ("dataflow.sinks.postgres",),
+    "polars": ("dataflow.columns", "megaphone.frames.collecting"),
+    # Extras: imported when somebody asks for them.
+    "obstore": ("dataflow.recovery.object_store", "dataflow.clients.buckets"),
+    "psycopg": ("dataflow.clients.postgres", "dataflow.sources.changes", "dataflow.sinks.postgres"),
+    "confluent_kafka": ("dataflow.sources.kafka", "dataflow.sinks.kafka"),
+    "nats": ("dataflow.clients.nats", "dataflow.sources.nats", "dataflow.sinks.nats"),
+    "redis": ("dataflow.clients.redis", "dataflow.sources.redis", "dataflow.sinks.redis"),
+    "h11": ("dataflow.clients.http", "dataflow.sources.webhooks"),
+    "wsproto": ("dataflow.clients.websockets",),
+    "deltalake": ("dataflow.sinks.delta",),
+    "IPython": ("dataflow.notebook.showing", "dataflow.run.cells"),
+    "ipywidgets": ("dataflow.notebook.showing",),
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -129,6 +140,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     ),
     "trio": (
         "dataflow.asking",
+        "dataflow.clients",
         "dataflow.comm",
         "dataflow.commands",
         "dataflow.execute",
@@ -141,6 +153,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.spark",
         "dataflow.testing",
         "megaphone.control",
+        "megaphone.frames",
         "megaphone.harness",
     ),
 }

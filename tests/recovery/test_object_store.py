@@ -12,7 +12,7 @@ import trio
 from dataflow.recovery.object_store import open_object_store
 from dataflow.recovery.opening import open_storage
 from dataflow.recovery.storage import AlreadyThere, StorageError, Threaded
-from tests.recovery.conftest import free_ports
+from tests.servers import free_ports
 
 SECRET = "do-not-tell-this"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Never, assert_type
+from typing import Any, NamedTuple, Never, assert_type
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from dataflow import InputHandle, Stream, sinks
 from dataflow import sources as sources_with_positions
 from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
+from dataflow.notebook import LiveRun, live
+from dataflow.operators.failing import CheckedStream
 from dataflow.operators.replay import Event
-from dataflow.testing import simulate
-from megaphone.assembly import Handle, Migratable
+from dataflow.testing import Rehearsal, out_of_order, play, simulate
+from megaphone.assembly import CheckedMigratable, Handle, Migratable
 
 Pair = tuple[str, int]
 
@@ -253,3 +255,63 @@ def migratable_columns(control: Stream[megaphone.Move], stream: Stream[Columns])
     assert_type(megaphone.binary(control, stream, stream, key="k", fold=tally, right_fold=tally), Migratable[Columns])
     megaphone.state_machine(control, stream, key="key", fold=totals)  # type: ignore[call-overload]
     megaphone.unary(control, stream, key="key", fold=batches, state={"n": "i8"}, by_key=True)  # type: ignore[call-overload]
+
+
+class Order(NamedTuple):
+    customer: str
+    amount: int
+
+
+def parsed(message: sources_with_positions.KafkaRecord) -> Order:
+    return Order((message.key or b"").decode(), int(message.value or b"0"))
+
+
+def servers(scope: dataflow.Scope) -> None:
+    """The types of records flow from what a source gives, through functions and folds, to sinks."""
+    s = sources_with_positions
+    assert_type(scope.source(s.kafka("b:9092", "t")), Stream[s.KafkaRecord])
+    orders = scope.source(s.kafka("b:9092", "t", decode=parsed))
+    assert_type(orders, Stream[Order])
+    assert_type(orders.map(lambda order: (order.customer, order.amount)), Stream[tuple[str, int]])
+    orders.map(lambda order: order.price)  # type: ignore[attr-defined]
+    assert_type(scope.source(s.nats("nats://h", "S", decode=lambda message: message.data)), Stream[bytes])
+    assert_type(scope.source(s.redis("redis://h", ["a"])), Stream[s.RedisRecord])
+    assert_type(scope.source(s.postgres_changes("host=h", ["t"])).map(lambda change: change.table), Stream[str])
+    assert_type(scope.source(s.server_events("http://h")).map(lambda event: event.id), Stream[str])
+    hooks = s.webhook(8080, decode=lambda request: len(request.body))
+    assert_type(scope.source(s.journaled(hooks, "journal")), Stream[int])
+    assert_type(scope.source(s.at_most_once(hooks)), Stream[int])
+    assert_type(scope.source(s.websocket("ws://h")), Stream[str | bytes])
+    assert_type(scope.source(s.stdin()), Stream[str])
+    assert_type(scope.source(s.arrow("tables")), Stream[Columns])
+    assert_type(sinks.kafka("b:9092", "t"), sinks.AtLeastOnce)
+    assert_type(orders.sink(sinks.nats("nats://h", "S", "s")), Stream[Never])
+
+
+def failures(stream: Stream[str], control: Stream[Any]) -> None:
+    assert_type(stream.map(int), Stream[int])
+    numbers = stream.map(int, errors="stream")
+    assert_type(numbers, CheckedStream[int])
+    assert_type(numbers.filter(lambda n: n > 3), Stream[int])
+    assert_type(numbers.errors, Stream[tuple[Any, str]])
+    assert_type(stream.flat_map(str.split, errors="stream"), CheckedStream[str])
+    pairs = numbers.map(lambda n: (n % 3, n))
+    fold: Callable[[int, int, int | None], tuple[int, list[int]]] = lambda key, n, total: ((total or 0) + n, [n])  # noqa: E731
+    totals = megaphone.state_machine(control, pairs, fold=fold, errors="stream")
+    assert_type(totals, CheckedMigratable[int])
+    assert_type(totals.errors, Stream[tuple[Any, str]])
+
+
+def kit(rehearsal: Rehearsal) -> None:
+    assert_type(rehearsal.source({"a": [1, 2]}), sources_with_positions.Partitions[int])
+    assert_type(out_of_order([(1, "a")], lambda event: event[0], 5).late, list[tuple[int, str]])
+    assert_type(play(lambda numbers: numbers.map(str), [[1, 2]]), list[tuple[Any, Any]])
+
+
+async def returns_an_order(worker: dataflow.Worker) -> Order:
+    return Order("ann", worker.index)
+
+
+def background() -> None:
+    assert_type(live(returns_an_order, workers=2), LiveRun[Order])
+    assert_type(live(returns_an_order).wait(), list[Order])

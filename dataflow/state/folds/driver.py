@@ -149,6 +149,9 @@ class FoldDriver:
             if not table.locate(keys[i : i + 1], row, fold.create):
                 continue
             state = PlainState(table.entries, int(row[0]))
+            if fold.ttl is not None and state.last_seen and time - state.last_seen >= fold.ttl:
+                first = 0 if table.dense else 1  # the tag of the key stays
+                table.words[int(row[0]) * table.stride + first : (int(row[0]) + 1) * table.stride] = 0
             later.key = int(keys[i])
             value = self._plain_value([column[i] for column in values])
             known = {
@@ -158,6 +161,8 @@ class FoldDriver:
                 result = fold(*(known[name] for name in fold.parameters))
             except (FloatingPointError, RuntimeWarning) as error:  # what compiled code raises
                 raise ZeroDivisionError(*error.args) from error
+            if fold.ttl is not None:
+                state.last_seen = time + 1
             if result is not None:
                 emit.row(*(result if fold.returns == "rows" else (result,)))
             if fold.forget is not None and getattr(state, fold.forget):

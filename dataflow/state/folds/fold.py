@@ -17,7 +17,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, overload
 
 import numpy as np
@@ -31,6 +31,8 @@ Function: TypeAlias = Callable[..., object]
 """What a user writes, with any of the parameters above."""
 PARAMETERS = ("time", "key", "value", "state", "emit", "later")
 _PLAIN = ("key", "value", "state")
+LAST_SEEN = "last_seen"
+"""A field of the state of folds with a `ttl`: one after the time of the key's last record; 0 for a new key."""
 
 
 Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
@@ -56,6 +58,7 @@ class Fold:
     units: dict[str, str] = field(default_factory=dict)  # of values that are dates, moments or time spans
     zones: dict[str, str] = field(default_factory=dict)  # of columns of the output
     upgrade: Upgrade | None = None  # of state that was saved with other fields
+    ttl: int | None = None  # a key without a record for so long counts as new
     parameters: tuple[str, ...] = field(init=False)
     returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
     optional: bool = field(init=False)  # whether it may return None
@@ -90,7 +93,7 @@ class Fold:
     @property
     def is_one_for_one(self) -> bool:
         """Whether each record gives one row, whatever the time: then those of several times can be applied at once."""
-        gives_one = self.returns != "nothing" and not self.optional and self.create
+        gives_one = self.returns != "nothing" and not self.optional and self.create and self.ttl is None
         return gives_one and "time" not in self.parameters and "later" not in self.parameters
 
     def __call__(self, *args: Value) -> Value:
@@ -105,10 +108,14 @@ class Fold:
         """Whether two folds may share one table."""
         return self.row_dtype(True) == other.row_dtype(True)
 
+    def expiring(self, ttl: int) -> Fold:
+        """The same fold, for keys that are forgotten when they have had no record for so long."""
+        if LAST_SEEN in self.state:
+            raise FoldError(f"{self.name} has {LAST_SEEN!r} in its state, which ttl= wants for itself: rename it")
+        return replace(self, state={**self.state, LAST_SEEN: "i8"}, ttl=ttl)
+
     def without_compiling(self) -> Fold:
         """The same fold, uncompiled."""
-        from dataclasses import replace
-
         return replace(self, compiled=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dataflow.columns.schema import widest
-from dataflow.state.folds.fold import Fold
+from dataflow.state.folds.fold import LAST_SEEN, Fold
 
 # Names that stand beside the user's own in one module begin with _df_.
 _HEAD = """
@@ -50,10 +50,12 @@ def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
         "_ctl[_df_AT] = _i",
         *_find(fold, dense),
         "state = _entries[np.uint64(_row)]",
+        *_expire(fold, dense),
         "key = _signed[_i]",
         *_value(values, alone),
         *(["later.key = _keys[_i]"] if "later" in fold.parameters else []),
         *_call(fold, outputs),
+        *([f"state.{LAST_SEEN} = time + 1"] if fold.ttl is not None else []),
         *_forget(fold, dense),
     ]
     lines = [
@@ -107,6 +109,17 @@ def _call(fold: Fold, outputs: list[str]) -> list[str]:
         return [f"_result = {call}", *stores, "_count += np.uint64(1)"]
     inside = [f"    {line}" for line in ("_result = _df_certain(_given)", *stores, "_count += np.uint64(1)")]
     return [f"_given = {call}", "if _given is not None:", *inside]
+
+
+def _expire(fold: Fold, dense: bool) -> list[str]:
+    """A key that has expired is as good as new: its fields are zero, all but the tag of the key."""
+    if fold.ttl is None:
+        return []
+    return [
+        f"if state.{LAST_SEEN} != 0 and time - state.{LAST_SEEN} >= {fold.ttl}:",
+        f"    for _k in range({0 if dense else 1}, _stride):",
+        "        _words[_row * _stride + _k] = np.uint64(0)",
+    ]
 
 
 def _forget(fold: Fold, dense: bool) -> list[str]:

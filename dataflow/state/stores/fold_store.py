@@ -18,7 +18,7 @@ from dataflow.columns.hashing import as_words
 from dataflow.errors import ConstructionError
 from dataflow.state.arrays import Bins, Values, Words
 from dataflow.state.folds.driver import FoldDriver
-from dataflow.state.folds.fold import Fold, FoldError
+from dataflow.state.folds.fold import LAST_SEEN, Fold, FoldError
 from dataflow.state.memory import allocation
 from dataflow.state.stores.with_pending import WithPending
 from dataflow.state.tables.pending import Pending
@@ -79,13 +79,17 @@ class FoldStore(WithPending):
         self.counts_once = counts_once
         # Whether hosts may use `fire` (what is due must not post-date more, perhaps to the same times), `run_all`
         self.fires_together = self._due is not None and "later" not in self._due.fold.parameters
-        self.changes_by_row = all(fold.forget is None for fold in folds)
+        self.ttl = folds[0].ttl
+        self._swept: tuple[int, int] | None = None  # up to when, and the bin that is next
+        self.changes_by_row = all(fold.forget is None for fold in folds) and self.ttl is None
         self.undoes_changes = self.changes_by_row and self.pending is None and not self.table.segments.deep
-        self.takes_together = self.pending is None and len(sides) == 1
+        self.takes_together = self.pending is None and len(sides) == 1 and self.ttl is None
 
     def run(self, time: int, batches: Sequence[Sequence[Columns]]) -> list[Columns]:
         """Applies everything at a time: the batches of each input in turn, then what was post-dated to it."""
         results = self.receive(time, batches)
+        if self.ttl is not None:
+            self._sweep(time, self.ttl)
         least = self.least_pending
         return results + self._fire(time) if least is not None and least <= time else results
 
@@ -93,6 +97,20 @@ class FoldStore(WithPending):
         """Applies the batches of a time, those of each input in turn."""
         self.prefault_ahead()
         return [out for port, parts in enumerate(batches) if parts for out in self._receive(port, time, parts)]
+
+    def _sweep(self, time: int, ttl: int) -> None:
+        """Removes keys that have expired: all bins are gone through once within a `ttl`. Nobody could tell, but for the
+        memory: a record finds a key that has expired as good as new."""
+        began, bin = self._swept or (time, 0)
+        due = min((time - began) * self.bins // ttl, self.bins)
+        for number in range(bin, bin + due):
+            keys, rows = self.table.scan_bin(number % self.bins)
+            if len(keys):
+                last = self.table[LAST_SEEN][rows]
+                gone = keys[(last != 0) & (time - last >= ttl)]
+                if len(gone):
+                    self.table.forget(gone)
+        self._swept = (time if due == self.bins else began + due * ttl // self.bins), (bin + due) % self.bins
 
     def can_take_together(self, batches: Sequence[Sequence[Columns]]) -> bool:
         return Columns.alike([batch for parts in batches for batch in parts])

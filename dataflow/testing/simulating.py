@@ -60,15 +60,16 @@ def simulate(
     turns: int = 1_000_000,
     scheduler: Scheduler | None = None,
     recovery: str | Recovery | None = None,
-    crash_after: int | None = None,
+    crash_after: int | Callable[[], bool] | None = None,
     watch: Watcher | None = None,
 ) -> list[R]:
     """Runs a program under the seeded scheduler; returns what each main returned.
 
     `trace` collects every turn. More than `turns` turns are taken for a computation that does not end. `scheduler`
     chooses turns, any with equal chance unless you say. `recovery`: where snapshots are kept, in this process
-    (`memory://NAME`, or a storage of your own). `crash_after`: after so many turns everything but the storage is lost,
-    and `Crashed` is raised, unless the computation has ended before. A snapshot that turns out to be damaged while it
+    (`memory://NAME`, or a storage of your own). `crash_after`: after so many turns, or when a function says so (it is
+    asked before each turn), everything but the storage is lost, and `Crashed` is raised, unless the computation has
+    ended before. A snapshot that turns out to be damaged while it
     is restored is passed over, as `execute` does: everything begins again from the one before. `watch` is called before
     each turn, with the machinery of all workers and every message on its way. Workers may ask for others
     (`worker.scale`): what is returned has then what all of them returned, in the order of their numbers.
@@ -217,7 +218,7 @@ class Simulation:
         turns: int,
         scheduler: Scheduler,
         mortal: Mortal | None = None,
-        crash_after: int | None = None,
+        crash_after: int | Callable[[], bool] | None = None,
         watch: Watcher | None = None,
     ) -> None:
         self._watch = watch
@@ -232,7 +233,7 @@ class Simulation:
         self._trace = trace
         self._limit = turns
         self._mortal = mortal
-        self._crash_after = inf if crash_after is None else crash_after
+        self._crash_after = crash_after
         self._running = workers
         self._pollers: list[Signal] = []  # mains that wait for a step of theirs
         self._fruitless = 0  # how often in a row that made nothing happen
@@ -329,7 +330,7 @@ class Simulation:
         return bool(pollers)
 
     def _count(self, label: Turn) -> None:
-        if self.turn >= self._crash_after:
+        if self._crashes():
             if self._mortal is not None:
                 self._mortal.die()
             raise Crashed(f"crashed after {self.turn} turns, as asked")
@@ -338,6 +339,11 @@ class Simulation:
             self._trace.append(label)
         if self.turn > self._limit:
             raise Stuck(f"still running after {self._limit} turns\n" + self._explain())
+
+    def _crashes(self) -> bool:
+        if self._crash_after is None:
+            return False
+        return self._crash_after() if callable(self._crash_after) else self.turn >= self._crash_after
 
     def _choices(self) -> list[tuple[Turn, Callable[[], None]]]:
         """Everything that could happen next."""

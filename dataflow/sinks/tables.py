@@ -1,9 +1,11 @@
-"""Parquet files."""
+"""Files of columns: Parquet, and Arrow's own format."""
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,33 +22,49 @@ if TYPE_CHECKING:
 _GROUP = 1 << 17  # rows that are gathered before a row group is written
 
 
-class _Parquet(FolderSink):
-    ending = ".parquet"
+class _Tables(FolderSink):
+    """What both share."""
 
     def __init__(self, folder: str | os.PathLike[str], columns: Sequence[str] | None, every: float) -> None:
         super().__init__(folder, every)
         self._shape = None if columns is None else TableShape(repr(self), columns)
 
+
+class _Parquet(_Tables):
+    ending = ".parquet"
+
     def start(self, path: Path) -> StagedFile:
         """A file of row groups."""
-        return _ParquetFile(path, self._shape, repr(self))
+        return ParquetFile(path, self._shape, repr(self))
 
 
-class _ParquetFile(StagedFile):
-    """The first row group says what the columns are; later ones are converted to that, or refused."""
+class _Arrow(_Tables):
+    ending = ".arrow"
 
-    def __init__(self, path: Path, shape: TableShape | None, title: str) -> None:
+    def start(self, path: Path) -> StagedFile:
+        """A file of record batches."""
+        return _ArrowFile(path, self._shape, repr(self))
+
+
+class _TableFile(StagedFile):
+    """The first group of rows says what the columns are; later ones are converted to that, or refused."""
+
+    def __init__(self, path: Path, shape: TableShape | None, title: str, schema: pa.Schema | None = None) -> None:
         self._path = path
         self._shape = shape
         self._title = title
         self._file = open(path, "wb")  # noqa: SIM115  # closed by finish or abandon
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
+        self.schema = schema  # of all rows; if nobody has said, of the first
+        self.total = 0  # rows
+        self.size = 0  # bytes, when it is finished
         self._tables: list[pa.Table] = []
         self._rows = 0
 
     def write(self, batch: Batch) -> None:
         self._tables.append(self._table(batch))
         self._rows += len(batch)
+        self.total += len(batch)
         if self._rows >= _GROUP:
             self._write_group()
 
@@ -70,16 +88,16 @@ class _ParquetFile(StagedFile):
 
     def _write_group(self) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         if not self._tables:
             return
         tables, self._tables, self._rows = self._tables, [], 0
         try:
             table = pa.concat_tables(tables, promote_options="permissive")
+            schema = self.schema = table.schema if self.schema is None else self.schema
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self._file, table.schema)
-            self._writer.write_table(table.select(self._writer.schema.names).cast(self._writer.schema))
+                self._writer = self.start(schema)
+            self._writer.write_table(table.select(schema.names).cast(schema))
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise SinkError(f"{self._title}: batches have columns that do not fit together: {error}") from None
 
@@ -89,10 +107,34 @@ class _ParquetFile(StagedFile):
             self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
+        self.size = self._file.tell()
         self._file.close()
 
     def abandon(self) -> None:
+        if self._writer is not None:
+            with suppress(Exception):  # else the library would do it when it is garbage, and complain
+                self._writer.close()
         self._file.close()
+
+    @abstractmethod
+    def start(self, schema: pa.Schema) -> pq.ParquetWriter | pa.RecordBatchFileWriter:
+        """Begins to write."""
+
+
+class ParquetFile(_TableFile):
+    """A file of row groups."""
+
+    def start(self, schema: pa.Schema) -> pq.ParquetWriter:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(self._file, schema)
+
+
+class _ArrowFile(_TableFile):
+    def start(self, schema: pa.Schema) -> pa.RecordBatchFileWriter:
+        import pyarrow as pa
+
+        return pa.ipc.new_file(self._file, schema)
 
 
 def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
@@ -100,5 +142,12 @@ def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = N
 
     Columns are written as they are; rows need the names of their fields, `columns`. Files are written in
     `folder/_staged` and moved with each snapshot, and at the end; without recovery, each `every` seconds. A file's name
-    has its first and last time, and the worker. The folder belongs to one sink."""
+    has its first and last time, and the worker. The folder belongs to one sink, and may be in an object store
+    (`s3://bucket/folder`)."""
     return _Parquet(folder, columns, every)
+
+
+def arrow(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:
+    """Writes records to files in Arrow's own format (IPC files, also called Feather), each record once. See
+    `parquet`."""
+    return _Arrow(folder, columns, every)

@@ -1,0 +1,1 @@
+"""Notebooks: a real Jupyter kernel."""
