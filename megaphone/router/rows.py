@@ -36,12 +36,10 @@ class RowRouter(Router[Rows]):
             if overrides is not None:
                 assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
                 batch = place_apart(batch, self._key_of[port], overrides.workers, parts)
-            bins = self._binnings[port].bins(batch)
+            place(batch, self._binnings[port], owners, parts)
         except Exception as error:
             name_time(error, time)
             raise
-        for pair in zip(bins, batch, strict=True):
-            parts[owners[pair[0]]].append(pair)
         return Parts(parts)
 
     def _owners_at(self, time: Time) -> list[int]:
@@ -52,6 +50,12 @@ class RowRouter(Router[Rows]):
 
     def _no_parts(self) -> list[Rows]:
         return [[] for _ in range(self._context.span)]
+
+
+def place(batch: Batch, binning: Binning, owners: list[int], parts: list[Rows]) -> None:
+    """Puts records with the bins of their keys where those are."""
+    for pair in zip(binning.bins(batch), batch, strict=True):
+        parts[owners[pair[0]]].append(pair)
 
 
 def place_apart(batch: Batch, key_of: KeyOf, workers: dict[Key, int], parts: list[Rows]) -> list[Record]:
