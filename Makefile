@@ -8,7 +8,7 @@ SECONDS ?= 300
 UV      := uv>=0.9,<1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench lock clean servers
+.PHONY: help demo test lint soak bench docs lock clean servers
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECOND
 
 bench: $(READY) ## every benchmark, at full length
 	$(BIN)/python -m bench run all
+
+docs: $(READY) ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 # Keeps every pin that still fits pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest of everything.
 lock: $(BIN)/python ## resolve pyproject.toml into requirements.lock anew (needs the network)

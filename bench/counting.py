@@ -31,6 +31,7 @@ Apply = Callable[[Keys, Counts], object]  # counts a batch
 LOADING = 1 << 18  # keys in a batch while loading
 LEAD = 2  # epochs: a configuration is certain so long before its records come
 SIZE = 1 << 19  # records in a batch, where a worker gets as many as it can take
+GAP = 4  # epochs between steps: what has waited is let through
 POOL = 4  # batches that are made beforehand, and sent over and over
 
 
@@ -123,7 +124,11 @@ async def load(worker: dataflow.Worker, counter: Counter) -> int:
 
 async def closed_loop(worker: dataflow.Worker, setup: Setup, size: int, seconds: float) -> tuple[int, float]:
     """Feeds batches as fast as they are taken; records of this worker, and the seconds it took."""
-    counter = build(worker, setup)
+    return await feed(worker, build(worker, setup), size, seconds)
+
+
+async def feed(worker: dataflow.Worker, counter: Counter, size: int, seconds: float) -> tuple[int, float]:
+    """The same, of a dataflow that has been built."""
     epoch = await load(worker, counter)
     pool = [counter.batch(size) for _ in range(POOL)]
     sent, start, first = 0, time.perf_counter(), epoch
@@ -211,6 +216,7 @@ class CountLoad:
     epoch: float = 0.001
     migrations: tuple[tuple[float, str], ...] = ()  # (when, which strategy)
     batch: int = 16
+    swap: bool = False  # whether worker 1 sends as many bins as it receives
     outstanding: int = 1000
 
 
@@ -223,15 +229,21 @@ def strategy_of(name: str, batch: int) -> Strategy:
         "batched": megaphone.batched(batch),
         "whole batches": megaphone.batched(batch, budget=1 << 40),  # never split, however large
         "matched": megaphone.matched(),
+        "within 20 ms": megaphone.within(0.02),
+        "fluid, gap": megaphone.fluid(gap=GAP),
+        "batched, gap": megaphone.batched(batch, gap=GAP),
+        "optimized": megaphone.matched(gap=GAP),
     }
     return made[name]
 
 
-def halved(bins: int) -> NDArray[np.int64]:
+def halved(bins: int, swap: bool = False) -> NDArray[np.int64]:
     """The homes of bins after half of worker 0's have moved to worker 1. There are two workers, so that is a quarter of
-    the state."""
+    the state; half of it, if as many go the other way."""
     homes = np.arange(bins) % 2
     homes[np.arange(0, bins, 4)] = 1
+    if swap:
+        homes[np.arange(1, bins, 4)] = 0
     return homes
 
 
@@ -247,7 +259,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
     homes: Iterator[NDArray[np.int64]] = iter(())
     if setup.bins:
-        homes = itertools.cycle((halved(setup.bins), np.arange(setup.bins) % 2))
+        homes = itertools.cycle((halved(setup.bins, load_.swap), np.arange(setup.bins) % 2))
 
     def send(epoch: int, low: int, high: int) -> None:
         size = high - low

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 from megaphone import plans
 from megaphone.control.files import follow, read_control
 from megaphone.control.replans import Replan
+from megaphone.control.tree import Merge, Split
 from megaphone.control.updates import Assign, ControlError, Move, Moves
 from megaphone.keys.pins import Pin, Pins, Unpin
 from megaphone.migration.controller import Controller
 from megaphone.migration.group import Group
-from megaphone.migration.strategies import all_at_once, batched, fluid, matched
+from megaphone.migration.strategies import all_at_once, batched, fluid, matched, within
 from megaphone.operators import (
     as_of_join,
     binary,
@@ -70,11 +71,13 @@ __all__ = [
     "ControlError",
     "Controller",
     "Group",
+    "Merge",
     "Move",
     "Moves",
     "Pin",
     "Pins",
     "Replan",
+    "Split",
     "Unpin",
     "all_at_once",
     "as_of_join",
@@ -99,4 +102,5 @@ __all__ = [
     "unary",
     "window",
     "window_join",
+    "within",
 ]

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dataflow import Probe, Stream
 from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
@@ -18,8 +21,10 @@ from dataflow.state.looking import StoreLookup
 from dataflow.state.store import B, Store
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
-from megaphone.control.configuration import Configurations, Table
+from megaphone.control.arranging import Arrangement, Table, dealt_out
+from megaphone.control.configuration import Configurations
 from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
+from megaphone.control.tree import BinTree, prefix_of
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, as_list
@@ -55,7 +60,7 @@ class Handle:
         control: Stream[Update],
         plans: KnownPlans,
     ) -> None:
-        self.bins = bins
+        self.bins = bins  # the finest
         self._roster = roster
         self.keys = keys
         self.control = control  # where updates come from
@@ -77,14 +82,23 @@ class Handle:
 
     @property
     def configuration(self) -> Table:
-        """Where each bin is, as far as that is final."""
+        """Where each of the finest bins is, as far as that is final."""
         return self._configurations.latest
+
+    @property
+    def tree(self) -> BinTree:
+        """The bins that there are, as far as that is final."""
+        return self._configurations.latest_tree
 
     @property
     def pinned(self) -> dict[Key, int]:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
+
+    def now(self) -> float:
+        """The worker's clock, in seconds."""
+        return self.control.scope.dataflow.pump.clock.now()
 
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, the migration at that time included."""
@@ -125,8 +139,16 @@ class BinPlacement:
         return self._handle.members
 
     def workers(self) -> Table:
-        """By bin, its worker, as far as that is final."""
+        """By finest bin, its worker, as far as that is final."""
         return self._handle.configuration
+
+    def groups(self) -> NDArray[np.int64]:
+        """By bin, how many finest ones it has."""
+        return self._handle.tree.counts
+
+    def group_name(self, shard: int) -> str:
+        """The prefix of the bin that has a finest one."""
+        return prefix_of(self._handle.tree.run_at(shard), self._handle.bins)
 
 
 class BinLoads:
@@ -168,11 +190,12 @@ class Assembly(Generic[B]):
     """What differs between rows and columns: the store of bins, and how F and S are made from what they share."""
 
     store: Store[B]
-    router: Callable[[Context, Shared[B], Sequence[int]], Router[B]]
+    router: Callable[[Context, Shared[B], Arrangement], Router[B]]
     host: Callable[[Context, Shared[B]], Callable[[], None]]
     keys: KeySpace[Any]  # what can be pinned
     reports: bool  # whether S tells statistics
     plans: PlanSpace = field(default_factory=NoPlans)  # where bins have some
+    first: int | None = None  # bins that there are at first; None: all are as fine as can be
 
 
 def assemble(
@@ -196,7 +219,7 @@ def assemble(
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
-        routers.append(parts.router(context, shared, [members[number % len(members)] for number in range(bins)]))
+        routers.append(parts.router(context, shared, dealt_out(BinTree.even(bins, parts.first or bins), members)))
         shared.activate_router = context.activate
         return routers[0].step
 

@@ -76,6 +76,12 @@ class Placement(Protocol):
     def workers(self) -> NDArray[np.uint16]:
         """By shard, its worker as of now."""
 
+    def groups(self) -> NDArray[np.int64]:
+        """How many shards there are in each group of neighbours that moves as one, in their order."""
+
+    def group_name(self, shard: int) -> str:
+        """What the group is called that has a shard."""
+
 
 class StateMover(Protocol):
     """Moves an operator's state to where workers are, step by step; on one worker, for all."""

@@ -20,8 +20,10 @@ _EXAMPLES = """\
 --to         even      as many bins on each worker, with the fewest moves
              bytes     as many bytes on each worker, as far as whole bins allow
              worker:1  all bins there (worker:0,1: evenly on these)
-             7=1,8-9=0 these bins there; the others stay
---strategy   all-at-once, fluid, batched:64 or matched; options after commas: budget=8MB, gap=2, order=biggest
+             7=1,8-9=0 these bins there; the others stay. A bin may be a prefix: 0110*=1
+             split:0110*/4  cuts a bin into four (merge:011*: makes it one), and moves nothing that need not
+--strategy   all-at-once, fluid, batched:64, matched or within:20ms (a bound on the latency); options after commas:
+             budget=8MB, gap=2, order=biggest
 """
 _LOOK = 0.1  # seconds between looks
 
@@ -50,6 +52,9 @@ def _command(options: argparse.Namespace) -> int:
     action = "cancel" if options.cancel else "dry" if options.dry_run else "begin"
     movement = _ask(options, action)
     if action == "dry":
+        if movement.to.startswith(("split:", "merge:")):
+            print(f"{options.operator}: {movement.to} makes sense")
+            return 0
         print(f"{options.operator}: {movement.shards} bins would move, in {movement.steps} steps ({movement.strategy})")
         return 0
     while not options.no_wait and movement.under_way:
@@ -74,4 +79,6 @@ def _ask(options: argparse.Namespace, action: str) -> Movement:
 
 def _text(operator: str, movement: Movement) -> str:
     done = f"{movement.shards_done} of {movement.shards} bins moved, {movement.steps_done} of {movement.steps} steps"
+    if movement.to.startswith(("split:", "merge:")):
+        done = f"{movement.to} {'under way' if movement.under_way else 'done'}"
     return f"{operator}: {done}{'; ' + movement.failure if movement.failure else ''}"

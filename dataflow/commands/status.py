@@ -99,7 +99,8 @@ def _dataflow(name: str, parts: list[DataflowReading]) -> Iterator[str]:
         first = states[0]
         total, largest = sum(state.bytes for state in states), max(state.quantiles[-1] for state in states)
         placed = "".join(f"; worker {worker}: {count}" for worker, count in first.placed)
-        used = f"{sum(state.here for state in states)} of {first.shards} shards"
+        coarse = f", {first.groups} bins" if first.groups < first.shards else ""
+        used = f"{sum(state.here for state in states)} of {first.shards} shards{coarse}"
         yield f"{first.name}: {size_text(total)} of state, {used} in use, the largest {size_text(largest)}{placed}"
         for state in states:
             if state.movement:

@@ -72,7 +72,8 @@ class StateReading:
     bytes: int
     quantiles: tuple[int, ...]  # of the bytes of shards that are here: .5, .9, .99, largest
     movable: bool
-    placed: tuple[tuple[int, int], ...]  # (worker, how many shards it has), where that is known
+    groups: int  # of shards that move as one; as many as there are shards where that is not known
+    placed: tuple[tuple[int, int], ...]  # (worker, how many groups it has), where that is known
     movement: str  # a migration that was asked for from outside: how far it is; empty if there was none
     moving: bool
 
@@ -208,8 +209,11 @@ def read_state(stateful: Stateful) -> StateReading:
     here = sizes[sizes > 0]
     quantiles = np.quantile(here, _QUANTILES).astype(int).tolist() if here.size else [0] * len(_QUANTILES)
     placed: list[tuple[int, int]] = []
+    groups = stateful.durable.shards
     if stateful.placement is not None:
-        workers, counts = np.unique(stateful.placement.workers(), return_counts=True)
+        sizes_of = stateful.placement.groups()
+        firsts, groups = np.cumsum(sizes_of) - sizes_of, len(sizes_of)
+        workers, counts = np.unique(stateful.placement.workers()[firsts], return_counts=True)
         placed = [*zip(workers.tolist(), counts.tolist(), strict=True)]
     last = None if stateful.steering is None else stateful.steering.last
     movement = "" if last is None else f"to {last.to}, {last.strategy}: {last.shards_done} of {last.shards} moved"
@@ -222,6 +226,7 @@ def read_state(stateful: Stateful) -> StateReading:
         int(here.sum()),
         tuple(quantiles),
         stateful.steering is not None,
+        groups,
         tuple(placed),
         movement,
         last is not None and last.under_way,

@@ -3,28 +3,29 @@
 An update may come any time ahead. It is *pending* until the control frontier has passed its time: until then more may
 come for that time. Then it is *final*, and every worker that reads the same control stream has the same one. Of
 several updates for one bin at one time, the greatest worker wins, on all workers alike: messages of different workers
-have no order. Beside the table of bins there is one of single keys, where any are pinned (see `pins`), and what is
-known of plans, where bins have some (see `replans`).
+have no order (`arranging` has the rules). A configuration is by finest bin, and says which bins these make up (see
+`tree`). Beside the table of bins there is one of single keys, where any are pinned (see `pins`), and what is known of
+plans, where bins have some (see `replans`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from dataflow.state.values import Key
+from megaphone.control.arranging import Arrangement, arranged
+from megaphone.control.arranging import Table as Table
 from megaphone.control.replans import KnownPlans, Replan
+from megaphone.control.tree import BinTree, Merge, Split
 from megaphone.control.updates import Assign, Move, Moves, Update, workers_of
 from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
-
-Table: TypeAlias = NDArray[np.uint16]
-"""By bin, the worker. Never changed once it is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +47,7 @@ class Configuration(Generic[A]):
 
     table: Table
     overrides: Overrides[A] | None
+    tree: BinTree
 
 
 class Configurations(Generic[A]):
@@ -54,10 +56,9 @@ class Configurations(Generic[A]):
     Costs: `at` O(log of the history), `finalise` a copy of the table for each time that becomes final, `accept` O(1).
     """
 
-    def __init__(self, initial: Sequence[int], keys: KeySpace[A], plans: KnownPlans) -> None:
-        self._first: Configuration[A] = Configuration(
-            np.asarray(initial, np.uint16), None
-        )  # before the first of _since
+    def __init__(self, initial: Arrangement, keys: KeySpace[A], plans: KnownPlans) -> None:
+        # before the first of _since
+        self._first: Configuration[A] = Configuration(initial.table, None, initial.tree)
         self._since: SortedDict[int, Configuration[A]] = SortedDict()  # each from its time on
         self._keys: KeySpace[A] = keys
         self._plans = plans
@@ -81,9 +82,10 @@ class Configurations(Generic[A]):
         while self._pending and is_final(self._pending.peekitem(0)[0]):
             time, updates = self._pending.popitem(0)
             before = self._last
-            old, new = before.table, _apply(before.table, [u for u in updates if isinstance(u, Move | Moves | Assign)])
+            said = [u for u in updates if isinstance(u, Move | Moves | Assign | Split | Merge)]
+            old, (new, tree) = before.table, arranged(Arrangement(before.table, before.tree), said)
             overrides, keys = self._pin([u for u in updates if isinstance(u, Pins)], before, new)
-            self._since[time] = Configuration(new, overrides)
+            self._since[time] = Configuration(new, overrides, tree)
             bins = np.flatnonzero(old != new)
             replans = self._plans.finalise(time)
             migrations.append(Migration(time, bins, old[bins], new[bins], keys, replans, new))
@@ -106,13 +108,13 @@ class Configurations(Generic[A]):
         destinations = np.where(now == HOME, new[bins], now)
         return overrides, KeyMoves(keys, origins, then != HOME, destinations, now != HOME)
 
-    def restore(self, table: Table, pins: Mapping[Key, int]) -> None:
+    def restore(self, table: Table, pins: Mapping[Key, int], tree: BinTree) -> None:
         """Begins with a configuration that was final before: nobody has asked for any yet."""
         overrides = None
         if pins:
             keys, workers = self._keys.settle([Pins(self._keys.check([*pins]), [*pins.values()])])
             overrides = self._keys.override(keys, workers)
-        self._first = Configuration(table, overrides)
+        self._first = Configuration(table, overrides, tree)
 
     def as_plain(self) -> list[object]:
         """All of it, for a worker that joins."""
@@ -166,6 +168,10 @@ class Configurations(Generic[A]):
         """The configuration at a time that is final."""
         return self._at(time).table
 
+    def tree_at(self, time: int) -> BinTree:
+        """The bins that there are at a time that is final."""
+        return self._at(time).tree
+
     def overrides_at(self, time: int) -> Overrides[A] | None:
         """The keys that are apart from their bins at a time that is final; None if there are none."""
         return self._at(time).overrides
@@ -190,6 +196,11 @@ class Configurations(Generic[A]):
         return self._last.table
 
     @property
+    def latest_tree(self) -> BinTree:
+        """The bins that there are in the last configuration that is final."""
+        return self._last.tree
+
+    @property
     def latest_overrides(self) -> Overrides[A] | None:
         """Those of the last configuration that is final."""
         return self._last.overrides
@@ -208,30 +219,9 @@ class Configurations(Generic[A]):
 def _as_plain(configuration: Configuration[Any]) -> list[object]:
     overrides = configuration.overrides
     pins = {} if overrides is None else overrides.as_dict()
-    return [configuration.table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()]]
+    table, levels = configuration.table.astype("<u2").tobytes(), configuration.tree.levels.tobytes()
+    return [table, [list(pin) for pin in pins.items()], levels]
 
 
-def _from_plain(table: bytes, pins: list[tuple[Key, int]]) -> tuple[Table, dict[Key, int]]:
-    return np.frombuffer(table, "<u2").astype(np.uint16), dict(pins)
-
-
-def _apply(table: Table, updates: list[Move | Moves | Assign]) -> Table:
-    """Maps first, then moves; of several for one bin the greatest worker."""
-    maps = [np.asarray(update.workers, np.uint16) for update in updates if isinstance(update, Assign)]
-    result: Table = np.maximum.reduce(maps) if maps else table.copy()
-    bins = [
-        np.asarray(update.bin if isinstance(update, Move) else update.bins).reshape(-1)
-        for update in updates
-        if not isinstance(update, Assign)
-    ]
-    if bins:
-        workers = [
-            np.asarray(u.worker if isinstance(u, Move) else u.workers).reshape(-1)
-            for u in updates
-            if not isinstance(u, Assign)
-        ]
-        chosen = np.full(len(table), -1, np.int64)
-        np.maximum.at(chosen, np.concatenate(bins), np.concatenate(workers))
-        moved = chosen >= 0
-        result[moved] = chosen[moved]
-    return result
+def _from_plain(table: bytes, pins: list[tuple[Key, int]], levels: bytes) -> tuple[Table, dict[Key, int], BinTree]:
+    return np.frombuffer(table, "<u2").astype(np.uint16), dict(pins), BinTree(np.frombuffer(levels, np.uint8))

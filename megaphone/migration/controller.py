@@ -18,11 +18,14 @@ from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.replans import Replan, check_replan
+from megaphone.control.tree import BinTree, Merge, Split, check_shape
 from megaphone.control.updates import Assign, ControlError, Move, Moves, Update, check_update
+from megaphone.keys.keyspace import as_list
 from megaphone.keys.pins import HOME, Keys, Pins, check_pins
 from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
-from megaphone.migration.strategies import Change, Strategy, all_at_once
+from megaphone.migration.pacing import PaceLatencies, Pacer
+from megaphone.migration.strategies import Change, Strategy, all_at_once, changes_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,10 @@ class _Step:
 
 def _total(moves: list[Move], sizes: Mapping[int, int] | None) -> int | None:
     """The bytes of some bins; None if one of them is not known."""
-    if sizes is None or any(sizes[move.bin] < 0 for move in moves):
+    if sizes is None:
         return None
-    return sum(sizes[move.bin] for move in moves)
+    known = [sizes[number] for move in moves for number in move.numbers]
+    return None if min(known, default=0) < 0 else sum(known)
 
 
 class Controller:
@@ -91,8 +95,12 @@ class Controller:
         self._lead = lead
         self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
         self._strategy = all_at_once()
+        self._pacer: Pacer | None = None  # of a strategy that heeds the latency
+        self._latencies = PaceLatencies()
+        self._since = 0.0  # seconds since the last advance
         self._waiting: deque[list[Move]] = deque()  # steps that have not begun
-        self._pins: Pins | None = None  # single keys that move before the first step
+        self._ahead: list[Update] = []  # what is said in a step of its own before the others: pins, splits, merges
+        self._after: list[Update] = []  # and after them: keys that went ahead are in their bins again
         self._replan: Replan | None = None  # the plan that bins of the steps get, if it is about that
         self._under_way: deque[_Step] = deque()  # invariant: in the order of their times, of which no two are equal
         self._progress = MigrationProgress(0, 0, 0, 0)
@@ -101,8 +109,18 @@ class Controller:
 
     @property
     def configuration(self) -> tuple[int, ...]:
-        """Where each bin is, as far as that is final."""
+        """Where each of the finest bins is, as far as that is final."""
         return tuple(self._operator.configuration.tolist())
+
+    @property
+    def tree(self) -> BinTree:
+        """The bins that there are, as far as that is final."""
+        return self._operator.tree
+
+    @property
+    def counts(self) -> Numbers:
+        """By bin, how many of the finest ones it has."""
+        return self.tree.counts
 
     @property
     def pinned(self) -> dict[Key, int]:
@@ -137,7 +155,7 @@ class Controller:
     @property
     def busy(self) -> bool:
         """Whether a migration is under way."""
-        return bool(self._under_way or self._waiting) or self._pins is not None
+        return bool(self._under_way or self._waiting or self._ahead or self._after)
 
     def passed(self, time: Time) -> bool:
         """Whether the operator has done everything at `time`, on all workers."""
@@ -158,17 +176,46 @@ class Controller:
         to: Sequence[int] | NDArray[np.integer],
         strategy: Strategy | None = None,
         pins: Mapping[Key, int | None] | None = None,
+        splits: Sequence[str | Split] = (),
+        merges: Sequence[str | Merge] = (),
     ) -> None:
-        """Begins a migration from where bins are to `to`. ControlError if one is under way, or `to` makes no sense.
+        """Begins a migration from where bins are to `to`, a worker for each of the finest bins. What moves is cut along
+        the bins that there are, and finer where a part of one goes elsewhere. ControlError if a migration is under way,
+        or `to` makes no sense.
 
-        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. They are a
-        step of their own, before the others.
+        `pins`: by key, the worker where it shall live apart from its bin, or None to have it there again. `splits`,
+        `merges`: as in `reshape`. All these are a step of their own, before the others.
         """
         self._require_rest()
         usable, workers = self._usable(strategy), self._target(to)
-        changes = [Change(b, a, z) for b, (a, z) in enumerate(zip(self.configuration, workers, strict=True)) if a != z]
-        self._pins = self._checked(pins) if pins else None
+        changes = changes_between(self._operator.configuration, np.array(workers), self._operator.tree)
+        shapes = self._shapes(splits, merges)
+        hot = self._hot_keys(np.array(workers), pins or {}) if usable.order == "keys" else {}
+        self._ahead = shapes + ([self._checked({**hot, **(pins or {})})] if hot or pins else [])
+        self._after = [self._checked(dict.fromkeys(hot))] if hot else []
         self._begin(usable, changes, None)
+
+    def _hot_keys(self, to: Numbers, pins: Mapping[Key, int | None]) -> dict[Key, int | None]:
+        """The heavy keys of bins that move, each with where its bin goes: they go ahead, one by one."""
+        if not self.pins_keys:
+            raise ControlError("single keys of this operator cannot move ahead of their bins: say order='hottest'")
+        here, apart = self._operator.configuration, self.pinned
+        keys = [key for load in self.statistics.heavy.values() for key in as_list(load.keys)]
+        free = [key for key in dict.fromkeys(keys) if key not in apart and key not in pins]
+        bins = self.bins_of(free) if free else np.empty(0, np.int64)
+        return {key: int(to[bin]) for key, bin in zip(free, bins.tolist(), strict=True) if to[bin] != here[bin]}
+
+    def reshape(self, splits: Sequence[str | Split] = (), merges: Sequence[str | Merge] = ()) -> None:
+        """Splits and merges bins, all at one time: prefixes (a bin is split in two), or whole updates. ControlError if
+        a migration is under way, or one makes no sense. State moves only where bins of several workers are merged."""
+        self._require_rest()
+        self._ahead = self._shapes(splits, merges)
+        self._begin(all_at_once(), [], None)
+
+    def _shapes(self, splits: Sequence[str | Split], merges: Sequence[str | Merge]) -> list[Update]:
+        updates: list[Split | Merge] = [Split(each) if isinstance(each, str) else each for each in splits]
+        updates += [Merge(each) if isinstance(each, str) else each for each in merges]
+        return [check_shape(update, self._operator.bins, self._operator.peers) for update in updates]
 
     def replan(
         self,
@@ -202,8 +249,10 @@ class Controller:
         known = self._operator.statistics
         steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
         self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
+        self._pacer, self._latencies = None if strategy.bound is None else Pacer(strategy.bound), PaceLatencies()
         self._idle_since = strategy.gap
-        self._progress = MigrationProgress(0, len(steps) + (self._pins is not None), 0, sum(map(len, steps)))
+        own = bool(self._ahead) + bool(self._after)
+        self._progress = MigrationProgress(0, len(steps) + own, 0, sum(map(len, steps)))
 
     def _require_rest(self) -> None:
         if self.busy:
@@ -218,10 +267,13 @@ class Controller:
         if strategy is None:
             return all_at_once()
         if not isinstance(strategy, Strategy):
-            made = "all_at_once(), fluid(), batched(n) or matched()"
+            made = "all_at_once(), fluid(), batched(n), matched() or within(latency)"
             raise TypeError(f"a strategy is what {made} return, not {strategy!r}")
-        if (strategy.budget is not None or strategy.order is not None) and not self.statistics.kept:
-            raise ControlError("a budget or an order needs statistics of bins: give the operator an interval for them")
+        asked = (strategy.budget, strategy.order, strategy.bound)
+        if any(each is not None for each in asked) and not self.statistics.kept:
+            raise ControlError(
+                "a budget, a bound or an order needs statistics of bins: give the operator an interval for them"
+            )
         return strategy
 
     def _checked(self, pins: Mapping[Key, int | None]) -> Pins:
@@ -230,18 +282,21 @@ class Controller:
         return Pins(self._operator.keys.check(checked.keys), checked.workers)
 
     def cancel(self) -> None:
-        """Gives up the steps that have not begun. What has moved stays where it is."""
+        """Gives up the steps that have not begun. What has moved stays where it is; but keys that went ahead of their
+        bins go back to them."""
         left = sum(map(len, self._waiting))
         now = self._progress
         self._progress = replace(now, steps=now.steps - len(self._waiting), bins=now.bins - left)
         self._waiting.clear()
-        if self._pins is not None:
-            self._pins = None
-            self._progress = replace(self._progress, steps=self._progress.steps - 1)
+        if self._ahead:
+            self._progress = replace(self._progress, steps=self._progress.steps - 1 - bool(self._after))
+            self._ahead, self._after = [], []
 
     def advance_to(self, time: Time) -> None:
         """Advances the control input to `time` (and the lead), and sends the next step there: if the last is done, or
         if all that are not done are small (`Strategy.small`)."""
+        if self._pacer is not None:
+            self._watch(self._pacer, time)
         if self._lead:
             time += self._lead
         self._control.advance_to(time)
@@ -250,14 +305,23 @@ class Controller:
             self._idle_since += 1
         while self._under_way and self._operator.passed(self._under_way[0].time):
             self._complete(self._under_way.popleft())
-        if self._pins is not None and not self._under_way and self._idle_since >= self._strategy.gap:
-            self._control.send([self._pins])
-            self._under_way.append(_Step(time, [], None))
-            self._pins = None
-        elif self._waiting and self._pins is None:
+        if self._waiting and not self._ahead:
             self._send_step(time)
+        elif (self._ahead or self._after) and not self._under_way and self._idle_since >= self._strategy.gap:
+            self._control.send(self._ahead or self._after)
+            self._under_way.append(_Step(time, [], None))
+            self._ahead, self._after = [], self._after if self._ahead else []
+
+    def _watch(self, pacer: Pacer, time: Time) -> None:
+        """Tells the pacer how long times took."""
+        now = self._operator.now()
+        self._since = self._latencies.handed(time, now)
+        for latency in self._latencies.completed(self._operator.passed, now):
+            pacer.saw(latency, steady=not self._under_way)
 
     def _complete(self, step: _Step) -> None:
+        if self._pacer is not None:
+            self._pacer.completed(step.size or 0)
         now = self._progress
         self._progress = replace(now, steps_done=now.steps_done + 1, bins_moved=now.bins_moved + len(step.moves))
         self._settled = step.time
@@ -268,12 +332,17 @@ class Controller:
         has to wait for those under way."""
         if not self._under_way and self._idle_since < self._strategy.gap:
             return
+        budget = self._room()
+        if budget == 0:
+            return
         sizes = self._sizes_of(self._waiting[0])
-        now, rest = self._strategy.split(self._waiting[0], sizes)
+        now, rest = self._strategy.split(self._waiting[0], sizes, budget)
         size = _total(now, sizes)
-        if self._under_way and not self._fits(time, size):
+        if self._under_way and not self._fits(time, size, budget):
             return
         self._control.send(self._updates(now))
+        more = len(now) + len(rest) - len(self._waiting[0])  # a bin that is above the budget is cut
+        self._progress = replace(self._progress, bins=self._progress.bins + more)
         if rest:
             self._waiting[0] = rest
             self._progress = replace(self._progress, steps=self._progress.steps + 1)
@@ -281,18 +350,28 @@ class Controller:
             self._waiting.popleft()
         self._under_way.append(_Step(time, now, size))
 
-    def _fits(self, time: Time, size: int | None) -> bool:
+    def _room(self) -> int | None:
+        """The bytes that the pacer lets go now; None: as many as the strategy says."""
+        if self._pacer is None:
+            return None
+        under_way = sum(step.size or 0 for step in self._under_way)
+        return self._pacer.room(under_way, self._latencies.age(self._operator.now()), self._since)
+
+    def _fits(self, time: Time, size: int | None, room: int | None) -> bool:
         """Whether a step of that size may begin although others are under way. A step takes several times from its
         update to its end, because everybody must know of it before; where bins are small, that is all that it takes."""
         if self._strategy.gap or self._replan is not None or time <= self._under_way[-1].time:
             return False
+        if room is not None:
+            return size is not None and size <= room
         sizes = [step.size for step in self._under_way] + [size]
         known = [each for each in sizes if each is not None]
         return len(known) == len(sizes) and sum(known) <= self._strategy.small
 
     def _updates(self, step: list[Move]) -> list[Update]:
         """What is said for a step: which bins go where, and which get another plan."""
-        bins, workers = np.array([move.bin for move in step]), np.array([move.worker for move in step])
+        bins = np.array([number for move in step for number in move.numbers])
+        workers = np.array([move.worker for move in step for _ in move.numbers])
         if self._replan is None:
             return [Moves(bins, workers)]
         assert self._replan.bins is not None and isinstance(self._operator, Handle)
@@ -303,9 +382,9 @@ class Controller:
         return updates + ([Moves(bins[moved], workers[moved])] if moved.any() else [])
 
     def _sizes_of(self, step: list[Move]) -> dict[int, int] | None:
-        """By bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
+        """By finest bin of a step, its bytes, or UNKNOWN; None if the operator reports none, or there is no budget."""
         if not self.statistics.kept or self._strategy.limit is None:
             return None
-        bins = np.array([move.bin for move in step])
+        bins = np.array([number for move in step for number in move.numbers])
         sizes = self.statistics.sizes_of(bins, self._operator.configuration)
         return dict(zip(bins.tolist(), sizes.tolist(), strict=True))

@@ -17,6 +17,7 @@ from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.assembly import Handle, Migratable
 from megaphone.control.configuration import Table
+from megaphone.control.tree import BinTree
 from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, NoKeys
 from megaphone.keys.pins import Keys
@@ -39,6 +40,10 @@ class Group:
                 raise ConstructionError(
                     f"a group of operators with {first.bins} and {handle.bins} bins: give all as many"
                 )
+            if handle.tree != first.tree:
+                raise ConstructionError(
+                    "operators of a group begin with the same bins: say bins= for all of them, or for none"
+                )
             if not _same(handle.control, first.control):
                 raise ConstructionError(
                     "operators of a group have one control stream, and these have several: build them with the same, "
@@ -60,9 +65,18 @@ class Group:
         return self._handles[0].configuration
 
     @property
+    def tree(self) -> BinTree:
+        """The bins that there are, as far as that is final for the first operator."""
+        return self._handles[0].tree
+
+    @property
     def pinned(self) -> dict[Key, int]:
         """Keys that live apart from their bins. A group has none."""
         return {}
+
+    def now(self) -> float:
+        """The worker's clock."""
+        return self._handles[0].now()
 
     def passed(self, time: Time) -> bool:
         """Whether everything at `time` is done, in every operator."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from megaphone.control.updates import Update
     from megaphone.migration.controller import Controller
 
+EACH = 8  # bins of a worker: with fewer, bins are split before they are placed
+
 
 class BinMover:
     """Moves the bins of one operator, with a controller of its own, on the control stream that it has."""
@@ -43,12 +45,15 @@ class BinMover:
         self._feed = feed
         placed = even if placement is None else placement
         assert callable(placed), "it was checked where it was asked for"
-        known = handle.statistics
-        to = placed(Places(self._name, list(workers), handle.configuration, known.records, known.bytes))
+        known, tree = handle.statistics, handle.tree.at_least(EACH * len(workers))
+        where = handle.configuration[tree.firsts]
+        to = placed(Places(self._name, list(workers), where, tree.total(known.records), tree.total(known.bytes)))
+        if len(to) != len(tree):
+            raise CannotScale(f"{self._name}: a placement of {len(to)} bins, and it was given {len(tree)}")
         pins = {key: workers[0] for key, worker in handle.pinned.items() if worker not in workers}
         self._controller = Controller(_Named(feed, self._name), self._stream)
-        chosen: Any = batched(max(1, handle.bins // 16)) if strategy is None else strategy
-        self._controller.migrate(to, chosen, pins or None)
+        chosen: Any = batched(max(1, len(tree) // 16)) if strategy is None else strategy
+        self._controller.migrate(tree.spread(to), chosen, pins or None)
 
     def step(self) -> bool:
         """Sends the next step if the last is complete; whether all are."""

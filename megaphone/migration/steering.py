@@ -6,7 +6,7 @@ under way is done. So no task is needed, and a simulation chooses when that happ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from dataflow.build.hooks import Movement, UpdateFeed
@@ -14,10 +14,12 @@ from dataflow.errors import DataflowError
 from dataflow.state.values import Record
 from dataflow.time.order import Time
 from megaphone.assembly import Migratable
-from megaphone.control.updates import Update
+from megaphone.control.tree import Merge, Split
+from megaphone.control.updates import Update, check_update
 from megaphone.errors import ControlError
 from megaphone.migration.controller import Controller
-from megaphone.migration.words import parse_strategy, parse_target
+from megaphone.migration.strategies import changes_between
+from megaphone.migration.words import parse_shapes, parse_strategy, parse_target
 
 
 class _OutsideInput:
@@ -60,18 +62,33 @@ class OutsideSteering:
         return Movement(*self._words, now.steps, now.steps_done, now.bins, now.bins_moved, self._failure)
 
     def migrate(self, to: str, strategy: str, dry: bool = False) -> Movement:
-        """Begins a migration to where the words say, or only says what it would be."""
+        """Begins a migration to where the words say, or only says what it would be. The words may also say that bins
+        are split and merged."""
         controller, cut = self._steered(), parse_strategy(strategy)
         handle = self._operator.handle
-        here, sizes = handle.configuration, handle.statistics.bytes
-        there = parse_target(to, here, range(handle.peers), sizes)
+        shapes = parse_shapes(to)
+        if shapes:
+            for update in shapes:
+                check_update(update, handle.bins, handle.peers)
+            if dry:
+                return Movement(to, strategy, 1, 0, 0, 0)
+            splits = [update for update in shapes if isinstance(update, Split)]
+            merges = [update for update in shapes if isinstance(update, Merge)]
+            return self._begin(to, "", lambda: controller.reshape(splits, merges))
+        known = handle.statistics
+        there = parse_target(to, handle.configuration, handle.tree, range(handle.peers), known.bytes)
         if controller.busy:
             raise ControlError(f"{self._name}: a migration is under way: wait until it is done, or cancel it")
         if dry:
-            steps = cut.steps(here.tolist(), there.tolist(), sizes.tolist(), handle.statistics.records.tolist())
+            changes = changes_between(handle.configuration, there, handle.tree)
+            steps = cut.cut_up(changes, known.bytes.tolist(), known.records.tolist())
             return Movement(to, strategy, len(steps), 0, sum(map(len, steps)), 0)
-        controller.migrate(there, cut)
+        return self._begin(to, strategy, lambda: controller.migrate(there, cut))
+
+    def _begin(self, to: str, strategy: str, begin: Callable[[], None]) -> Movement:
+        begin()
         self._words, self._failure = (to, strategy), ""
+        controller = self._steered()
         try:
             controller.advance_to(self._input.time)
         except DataflowError as error:

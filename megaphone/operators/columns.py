@@ -21,6 +21,7 @@ from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
+from megaphone.control.arranging import Arrangement
 from megaphone.control.updates import Update
 from megaphone.host.s import S
 from megaphone.keys.keyspace import WordKeys
@@ -36,6 +37,9 @@ BatchFold2: TypeAlias = Callable[[Time, Columns, Columns, Table, BatchNotificato
 Names: TypeAlias = str | Sequence[str] | None
 """The value columns of an input. To the fold, `value` is the column's for one name, and a tuple for several."""
 
+FINEST = 1 << 12  # bins at the finest where nobody says: a hundred million keys have 24,000 in each
+EACH = 16  # bins of a worker at first
+
 
 def unary(
     control: Stream[Update],
@@ -46,7 +50,7 @@ def unary(
     state: Schema,
     pending: Schema | None = None,
     keys: Dense | None = None,
-    bins: int = 256,
+    bins: int | None = None,
     name: str = "unary",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
@@ -65,7 +69,7 @@ def binary_batches(
     state: Schema,
     pending: Schema | None = None,
     keys: Dense | None = None,
-    bins: int = 256,
+    bins: int | None = None,
     name: str = "binary",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
@@ -87,7 +91,7 @@ def binary(
     right_value: Names = None,
     due: Fold | None = None,
     keys: Dense | None = None,
-    bins: int = 256,
+    bins: int | None = None,
     name: str = "binary",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
@@ -107,7 +111,7 @@ def state_machine(
     order: Sequence[str] = (),
     keys: Dense | None = None,
     ttl: int | Duration | None = None,
-    bins: int = 256,
+    bins: int | None = None,
     name: str = "state_machine",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
@@ -128,7 +132,7 @@ def join(
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
-    bins: int = 256,
+    bins: int | None = None,
     name: str = "join",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Columns]:
@@ -139,7 +143,8 @@ def join(
     """
     by = (key, right_key or key)
     wanted = [Wanted.of(name, columns) for name, columns in zip(by, (value, right_value), strict=True)]
-    store = PinningStore(lambda apart: JoinStore(name, by, (value, right_value), unique, bins))
+    finest = _finest(bins)
+    store = PinningStore(lambda apart: JoinStore(name, by, (value, right_value), unique, finest))
     return _stateful(control, (left, right), store, wanted, bins, name, interval)
 
 
@@ -148,16 +153,16 @@ def _folded(
     streams: Sequence[Stream[Columns]],
     sides: Sequence[Side],
     due: Fold | None,
-    bins: int,
+    bins: int | None,
     keys: Dense | None,
     name: str,
     interval: float | Duration | None,
 ) -> Migratable[Columns]:
     """F and S for compiled folds."""
     wanted = [Wanted.of(side.key, (*side.names, *side.order)) for side in sides]
-    here = _among_workers(keys, streams)
+    here, finest = _among_workers(keys, streams, bins), _finest(bins)
     once = interval is not None
-    store = PinningStore(lambda apart: FoldStore(name, sides, due, bins, None if apart else here, once and not apart))
+    store = PinningStore(lambda apart: FoldStore(name, sides, due, finest, None if apart else here, once and not apart))
     return _stateful(control, streams, store, wanted, bins, name, interval)
 
 
@@ -169,20 +174,26 @@ def _batches(
     state: Schema,
     pending: Schema | None,
     keys: Dense | None,
-    bins: int,
+    bins: int | None,
     name: str,
     interval: float | Duration | None,
 ) -> Migratable[Columns]:
     """F and S for a function of batches."""
-    here = _among_workers(keys, streams)
+    here, finest = _among_workers(keys, streams, bins), _finest(bins)
     unit = unit_of(streams[0].scope.domain)
-    store = PinningStore(lambda apart: BatchStore(name, by, fold, state, pending, bins, None if apart else here, unit))
+    store = PinningStore(
+        lambda apart: BatchStore(name, by, fold, state, pending, finest, None if apart else here, unit)
+    )
     return _stateful(control, streams, store, [Wanted(key, None) for key in by], bins, name, interval)
 
 
-def _among_workers(keys: Dense | None, streams: Sequence[Stream[Columns]]) -> Dense | None:
-    """Dense keys whose bins begin at as many workers as there are."""
-    return None if keys is None else replace(keys, workers=streams[0].scope.peers)
+def _finest(bins: int | None) -> int:
+    return FINEST if bins is None else bins
+
+
+def _among_workers(keys: Dense | None, streams: Sequence[Stream[Columns]], bins: int | None) -> Dense | None:
+    """Dense keys whose bins begin at as many workers as there are. Where bins begin coarse, each has neighbours."""
+    return None if keys is None else replace(keys, workers=1 if bins is None else streams[0].scope.peers)
 
 
 def _stateful(
@@ -190,7 +201,7 @@ def _stateful(
     streams: Sequence[Stream[Columns]],
     store: PinningStore[K],
     wanted: Sequence[Wanted],
-    bins: int,
+    bins: int | None,
     name: str,
     interval: float | Duration | None,
 ) -> Migratable[Columns]:
@@ -202,8 +213,18 @@ def _stateful(
     def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
         return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
 
-    def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> ColumnRouter:
+    def make_router(context: Context, shared: Shared[Columns], initial: Arrangement) -> ColumnRouter:
         return ColumnRouter(context, shared, initial, wanted, keys, table)
 
-    parts = Assembly(store, make_router, make_host, keys, reports=interval is not None)
-    return assemble(control, streams, bins, name, parts)
+    first = bins_at_first(streams[0].scope.peers) if bins is None else None
+    parts = Assembly(store, make_router, make_host, keys, reports=interval is not None, first=first)
+    return assemble(control, streams, _finest(bins), name, parts)
+
+
+def bins_at_first(workers: int) -> int:
+    """How many bins there are at first where nobody says.
+
+    >>> bins_at_first(2), bins_at_first(3), bins_at_first(1000)
+    (32, 64, 4096)
+    """
+    return min(FINEST, 1 << (EACH * workers - 1).bit_length())

@@ -14,6 +14,7 @@ from dataflow.state.values import Record
 from dataflow.time.durations import Duration
 from dataflow.time.timestamp import Checked, Integers
 from megaphone.assembly import INTERVAL, Assembly, Migratable, assemble
+from megaphone.control.arranging import Arrangement
 from megaphone.control.replans import PlanSpace
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
@@ -154,7 +155,7 @@ def _planned(
     def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
         return S(context, shared, len(by), interval, lambda: HeavyRows(by), budget).step
 
-    def make_router(context: Context, shared: Shared[Rows], initial: Sequence[int]) -> RowRouter:
+    def make_router(context: Context, shared: Shared[Rows], initial: Arrangement) -> RowRouter:
         return RowRouter(context, shared, initial, by, keys)
 
     parts = Assembly(store, make_router, make_host, keys, interval is not None, space)

@@ -16,6 +16,7 @@ from dataflow.state.folds.predicates import check_filter
 from dataflow.state.store import Numbers, Store
 from dataflow.time.durations import Duration
 from megaphone.assembly import Assembly, Migratable, assemble
+from megaphone.control.arranging import Arrangement
 from megaphone.control.updates import Update
 from megaphone.host.s import S
 from megaphone.keys.keyspace import WordKeys
@@ -82,7 +83,7 @@ def window_join_columns(
         heavy = _Nothing if key is None else lambda: HeavyKeys([key] * len(inputs))
         return S(context, shared, len(inputs), interval, heavy, budget).step
 
-    def make_router(context: Context, shared: Shared[Columns], initial: Sequence[int]) -> ColumnRouter:
+    def make_router(context: Context, shared: Shared[Columns], initial: Arrangement) -> ColumnRouter:
         return make(context, shared, initial, wanted, keys, home)
 
     parts = Assembly(store, make_router, make_host, keys, interval is not None, TreeSpace(name, query, tree))

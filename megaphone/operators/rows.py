@@ -17,6 +17,7 @@ from dataflow.state.values import Key, Record, State
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.assembly import INTERVAL, Assembly, CheckedMigratable, Migratable, assemble
+from megaphone.control.arranging import Arrangement
 from megaphone.control.updates import Update
 from megaphone.host.s import S
 from megaphone.keys.hashing import bin_of, shift_of
@@ -114,7 +115,7 @@ def _stateful(
     def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
         return S(context, shared, len(keys), interval, lambda: HeavyRows(keys)).step
 
-    def make_router(context: Context, shared: Shared[Rows], initial: Sequence[int]) -> RowRouter:
+    def make_router(context: Context, shared: Shared[Rows], initial: Arrangement) -> RowRouter:
         return RowRouter(context, shared, initial, keys, space)
 
     parts = Assembly(store, make_router, make_host, space, reports=interval is not None)

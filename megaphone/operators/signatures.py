@@ -43,7 +43,7 @@ def unary(
     state: Schema,
     pending: Schema | None = ...,
     keys: Dense | None = ...,
-    bins: int = ...,
+    bins: int | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Columns]: ...
@@ -93,7 +93,8 @@ def unary(
     of this worker, and returns columns or None. `state` is a table, typed by the mapping `state`; `notificator`
     post-dates records with the columns of `pending`, and has those that are due now. See `stores.batch_store`.
 
-    `bins`: how many; a power of two. `interval`: seconds between reports of statistics by bin; None for none.
+    `bins`: how many; a power of two. Without it columns begin with a few bins, which split as need be, and rows with
+    256. `interval`: seconds between reports of statistics by bin; None for none.
     """
     if isinstance(key, str):
         from megaphone.operators import columns
@@ -118,7 +119,7 @@ def binary(
     right_value: Names = ...,
     due: Fold | None = ...,
     keys: Dense | None = ...,
-    bins: int = ...,
+    bins: int | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Columns]: ...
@@ -136,7 +137,7 @@ def binary(
     state: Schema,
     pending: Schema | None = ...,
     keys: Dense | None = ...,
-    bins: int = ...,
+    bins: int | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Columns]: ...
@@ -220,7 +221,7 @@ def state_machine(
     order: Sequence[str] = ...,
     keys: Dense | None = ...,
     ttl: int | Duration | None = ...,
-    bins: int = ...,
+    bins: int | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Columns]: ...

@@ -18,6 +18,7 @@ from dataflow.columns.scatter import split
 from dataflow.lowlevel import Capability, Context, MessageCapability, OutputPort
 from dataflow.time.order import Time
 from megaphone.control import configuration
+from megaphone.control.arranging import Arrangement
 from megaphone.keys.keyspace import WordKeys, WordOverrides
 from megaphone.keys.pinning import mark
 from megaphone.router.routing import Parts, Router, Shared
@@ -107,7 +108,7 @@ class ColumnRouter(Router[Columns]):
         self,
         context: Context,
         shared: Shared[Columns],
-        initial: Sequence[int],
+        initial: Arrangement,
         wanted: Sequence[Wanted],
         keys: WordKeys,
         table: Placing,

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from dataflow.time.order import Time
-from megaphone.control.configuration import Configurations, Table
+from megaphone.control.arranging import Table, dealt_out
+from megaphone.control.configuration import Configurations
 from megaphone.control.replans import KnownPlans
+from megaphone.control.tree import BinTree
 from megaphone.load.statistics import Statistics
 
 
@@ -39,22 +41,26 @@ class KeptPlacement:
             return None
         configurations, known = self._configurations(), self._statistics
         table, pins = configurations.at(cut - 1), configurations.pins_at(cut - 1)
+        levels = configurations.tree_at(cut - 1).levels.tobytes()
         loads = [numbers.astype("<i8").tobytes() for numbers in (known.records, known.nanoseconds, known.bytes)]
         plans = [list(plan) for plan in self._plans.changed_at(cut - 1).items()]
-        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads, plans]
+        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads, plans, levels]
 
     def restore(self, shares: Mapping[int, object]) -> None:
         """With as many workers as before, everything is where it was; else bins are dealt out evenly, and pins go to
         their worker mod workers. The statistics are of bins, wherever they are."""
         share = shares[0]
         assert isinstance(share, list)
-        saved, pins, loads, plans = share
+        saved, pins, loads, plans, *shape = share
         table = np.frombuffer(saved, "<u2").astype(np.uint16)
         bins = len(self._configurations().latest)
+        tree = BinTree.even(bins, bins)  # where it was saved before bins could split
+        if shape and len(shape[0]) == bins:
+            tree = BinTree(np.frombuffer(shape[0], np.uint8))
         if len(shares) != self._peers or len(table) != bins:
-            table = (np.arange(bins) % self._peers).astype(np.uint16)
+            table = dealt_out(tree, range(self._peers)).table
         self._restored = table
-        self._configurations().restore(table, {key: worker % self._peers for key, worker in pins})
+        self._configurations().restore(table, {key: worker % self._peers for key, worker in pins}, tree)
         self._plans.restore(dict(plans))
         known = self._statistics
         for numbers, data in zip((known.records, known.nanoseconds, known.bytes), loads, strict=True):

@@ -28,6 +28,7 @@ from dataflow.state.pieces import Piece, Words, join, pack
 from dataflow.state.store import B, Store
 from dataflow.state.values import Record
 from dataflow.time.order import Time
+from megaphone.control.arranging import Arrangement
 from megaphone.control.configuration import Configurations, Migration
 from megaphone.control.replans import KnownPlans, Replan
 from megaphone.control.updates import Update, check_update, require_there
@@ -157,7 +158,7 @@ class Router(ABC, Generic[B]):
     """The step of F. Inputs: data, one or two, then control. Outputs: records, one for each data input, then state."""
 
     def __init__(
-        self, context: Context, shared: Shared[B], initial: Sequence[int], ports: int, keys: KeySpace[Any]
+        self, context: Context, shared: Shared[B], initial: Arrangement, ports: int, keys: KeySpace[Any]
     ) -> None:
         self._context = context
         self._shared = shared

@@ -10,6 +10,7 @@ from dataflow.lowlevel import Context
 from dataflow.state.stores.row_store import KeyOf, Rows
 from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
+from megaphone.control.arranging import Arrangement
 from megaphone.control.configuration import Table
 from megaphone.keys.hashing import Binning
 from megaphone.keys.keyspace import RowKeys, RowOverrides
@@ -20,7 +21,7 @@ class RowRouter(Router[Rows]):
     """F for rows. A record goes with its place: the number of its bin; or its key, in a tuple, if that lives apart."""
 
     def __init__(
-        self, context: Context, shared: Shared[Rows], initial: Sequence[int], key_of: Sequence[KeyOf], keys: RowKeys
+        self, context: Context, shared: Shared[Rows], initial: Arrangement, key_of: Sequence[KeyOf], keys: RowKeys
     ) -> None:
         super().__init__(context, shared, initial, len(key_of), keys)
         self._key_of = key_of  # one per data input

@@ -78,6 +78,7 @@ def add_to(commands: Commands) -> None:
     moves.add_argument("--migrate", choices=STRATEGIES, help="how; see docs/migration.md")
     moves.add_argument("--at", type=seconds, nargs="+", default=[], metavar="S", help="when, in seconds")
     moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16; 8 MiB at most)")
+    moves.add_argument("--bound-ms", type=number, default=20, metavar="MS", help="what `within` keeps to (20)")
     moves.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     told = parser.add_argument_group("what is reported")
     told.add_argument("--live", action="store_true", help="rate, latency, frontier and bins while it runs, on stderr")
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 def load_of(options: argparse.Namespace) -> LoadPlan:
     """What to run; Misuse if it makes no sense."""
-    for name in ("rate", "duration", "epoch_ms", "dilation", "batch_bins"):
+    for name in ("rate", "duration", "epoch_ms", "dilation", "batch_bins", "bound_ms"):
         if getattr(options, name) <= 0:
             raise Misuse(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be above 0")
     check_epoch(options)
@@ -131,7 +132,7 @@ def load_of(options: argparse.Namespace) -> LoadPlan:
     load = LoadPlan(
         plan, options.rate, options.duration, options.epoch_ms / 1000, options.dilation, options.preload,
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
-        options.ready << 20,
+        options.ready << 20, options.bound_ms / 1000,
     )  # fmt: skip
     check_events(load, _warm_up(options))
     if early := [time for time, _ in plan.updates if time < load.first]:
@@ -231,6 +232,7 @@ def document_of(load: LoadPlan, outcome: Outcome, seen: Sequence[Seen]) -> dict[
         "dilation": load.dilation,
         "preload": load.preload,
         "batch_bins": load.batch_bins,
+        "bound_ms": load.bound * 1000,
         "keys": sum(each.keys for each in seen),
         "state_bytes": sum(each.state_bytes for each in seen),
         "final_keys": sum(each.final_keys for each in seen),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import dataflow
-from megaphone import Controller, Group, all_at_once, batched, fluid, harness, matched
+from megaphone import Controller, Group, all_at_once, batched, fluid, harness, matched, within
 from megaphone.assembly import Migratable
 from megaphone.harness.recording import Recording
 from megaphone.migration.strategies import Strategy
@@ -22,7 +22,7 @@ from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import BATCH, Job, RunPlan, readable
 
 LEAD = 2  # epochs by which configurations are certain before their records come
-STRATEGIES = ("all-at-once", "fluid", "batched", "matched")
+STRATEGIES = ("all-at-once", "fluid", "batched", "matched", "within")
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class LoadPlan:
     batch_bins: int = 16  # bins of a batch, for the strategy of that name
     terminal: bool | None = None  # a live view: whether stderr is a terminal; None for no live view
     ready: int = 0  # bytes of memory that every table takes from the system before the clock starts
+    bound: float = 0.02  # seconds that records may wait, for `within`
 
     @property
     def ticks(self) -> int:
@@ -79,6 +80,8 @@ class LoadPlan:
         """The strategy of that name."""
         if name == "batched":
             return batched(self.batch_bins)
+        if name == "within":
+            return within(self.bound)
         return {"all-at-once": all_at_once, "fluid": fluid, "matched": matched}[name]()
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from planners.errors import NothingBalanced
 from planners.loop.observation import Floats, Observation, Proposal, combine, spread
 from planners.loop.planning import LoopPlanner, by_keys
+from planners.loop.shaping import BinShape, Shaping, coarsened
 from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
 
 log = logging.getLogger("planners.loop")
@@ -121,6 +122,9 @@ class Driver(Generic[Strategy]):
     complete. It gathers intervals until they have `least` records together: what a few hundred records say of bins and
     keys is mostly chance. `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves
     nothing.
+
+    `shaping`: which bins there should be; planners see the bins that there are then. None: they stay as they are.
+    Unless it is given, bins are shaped where some can be split: where the operator was built without a number of them.
     """
 
     def __init__(
@@ -131,6 +135,7 @@ class Driver(Generic[Strategy]):
         strategy: Strategy | None = None,
         cost: str = "records",
         least: int = 2_000,
+        shaping: Shaping | Literal["auto"] | None = "auto",
         dry_run: bool = False,
         tell: Callable[[Decision], None] | None = None,
     ) -> None:
@@ -141,6 +146,9 @@ class Driver(Generic[Strategy]):
         self._strategy = strategy
         self._cost = cost
         self._least = least
+        coarse = bool((controller.counts > 1).any())
+        self._shaping = (Shaping() if coarse else None) if shaping == "auto" else shaping
+        self.shapes: list[BinShape] = []  # what was split and merged
         self._gathered: list[Observation] = []  # intervals that are not decided on; invariant: equal places and pins
         self._records = 0  # that they have together
         self._dry_run = dry_run
@@ -162,16 +170,31 @@ class Driver(Generic[Strategy]):
         self._gather(observe(self._controller, self._cost, reports), reports)
         if self._records < self._least:
             return None
-        decision = self._loop.decide(combine(self._gathered))
+        seen, counts = combine(self._gathered), self._controller.counts
+        shape = BinShape(counts, [], []) if self._shaping is None else self._shaping.decide(seen, counts)
+        decision = self._loop.decide(coarsened(seen, shape.counts))
         self._gathered, self._records = [], 0
+        self._note(decision, shape)
+        if not self._dry_run:
+            self._act(decision, shape)
+        return decision
+
+    def _act(self, decision: Decision, shape: BinShape) -> None:
+        if decision.proposal is not None:
+            to = np.repeat(decision.proposal.to, shape.counts).tolist()
+            pins = decision.proposal.pins
+            self._controller.migrate(to, self._strategy, pins=pins, splits=shape.splits, merges=shape.merges)
+        elif shape:
+            self._controller.reshape(shape.splits, shape.merges)
+
+    def _note(self, decision: Decision, shape: BinShape) -> None:
+        if shape:
+            self.shapes.append(shape)
+            log.info("%s%s", "(dry run) " if self._dry_run else "", shape)
         self.decisions.append(decision)
         log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
         if self._tell is not None:
             self._tell(decision)
-        if decision.proposal is not None and not self._dry_run:
-            to = decision.proposal.to.tolist()
-            self._controller.migrate(to, self._strategy, pins=decision.proposal.pins)
-        return decision
 
     def _gather(self, seen: Observation, reports: Reports) -> None:
         earlier = self._gathered[-1] if self._gathered else seen

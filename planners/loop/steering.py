@@ -73,7 +73,12 @@ class Steerable(Protocol[Strategy_contra]):
 
     @property
     def configuration(self) -> Sequence[int]:
-        """By bin, its worker."""
+        """By finest bin, its worker."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """By bin, how many finest ones it has: 1, where bins cannot be split."""
         ...
 
     @property
@@ -107,8 +112,19 @@ class Steerable(Protocol[Strategy_contra]):
         ...
 
     def migrate(
-        self, to: list[int], strategy: Strategy_contra | None = ..., pins: Mapping[Key, int | None] | None = ...
-    ) -> None: ...
+        self,
+        to: list[int],
+        strategy: Strategy_contra | None = ...,
+        pins: Mapping[Key, int | None] | None = ...,
+        splits: Sequence[str] = ...,
+        merges: Sequence[str] = ...,
+    ) -> None:
+        """Moves finest bins to where `to` says, after bins were split and merged."""
+        ...
+
+    def reshape(self, splits: Sequence[str] = ..., merges: Sequence[str] = ...) -> None:
+        """Splits and merges bins."""
+        ...
 
 
 def as_list(keys: Collection[Key] | NDArray[np.integer]) -> list[Key]:

@@ -43,8 +43,8 @@ class Feed:
 @dataclass(frozen=True)
 class Update:
     """What is said on a control stream when it is at `when`, for the time `at`. Workers in it count modulo those that
-    there are: ("move", bin, worker), ("moves", bins, workers), ("assign", workers), ("pin", key, worker), ("unpin",
-    key)."""
+    there are: ("move", bin, worker), ("moves", bins, workers), ("assign", workers), ("split", bin, into), ("merge",
+    bin, worker), ("pin", key, worker), ("unpin", key). A bin that has bits and a star is a prefix."""
 
     when: int
     at: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
@@ -45,7 +45,30 @@ METHODS = ("moving-state", "parallel-track", "hybmig")
 
 
 def random_program(seed: int) -> Program:
-    """The program of a seed."""
+    """The program of a seed. In every other one bins are split and merged, too."""
+    made = _program(seed)
+    return made if seed % 2 else replace(made, controls=tuple(_shaped(Random(f"shapes {seed}"), made)))
+
+
+def _shaped(chance: Random, program: Program) -> Iterator[Control]:
+    """The control streams, with splits, merges and moves of prefixes among what is said."""
+    for control in program.controls:
+        updates = list(control.updates)
+        bits = control.bins.bit_length() - 1
+        for epoch in range(program.epochs):
+            while chance.random() < 0.3:
+                length = chance.randint(0, bits)
+                prefix = "".join(chance.choice("01") for _ in range(length)) + "*"
+                what: tuple[object, ...] = ("move", prefix, chance.randrange(3))
+                if chance.random() < 0.4:
+                    what = ("merge", prefix, chance.choice((None, chance.randrange(3))))
+                elif chance.random() < 0.5:
+                    what = ("split", prefix, 1 << chance.randint(0, bits - length))
+                updates.append(Update(epoch, epoch + chance.choice((0, 0, 1, 4)), what))
+        yield replace(control, updates=tuple(updates))
+
+
+def _program(seed: int) -> Program:
     chance = Random(f"recoverable {seed}")
     form = COLUMNS if chance.random() < COLUMN_SHARE else ROWS
     maker = _Maker(chance, form)

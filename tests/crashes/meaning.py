@@ -8,15 +8,19 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
+from typing import Any
 
+import megaphone
 from tests.crashes.description import Bag, Control, Node, Output, Program
 from tests.fuzz import direct, direct_state
 from tests.fuzz.direct import gathered
 from tests.fuzz.functions import paired
+from tests.megaphone.shape_cases import finest_of, follow
 
 Rows = Counter[tuple[int, int, int]]  # (time, key, value)
 
-Placement = tuple[list[int], dict[object, int]]  # by bin its worker, and by pinned key its worker
+# By finest bin its worker, by pinned key its worker, and the bins that there are
+Placement = tuple[list[int], dict[object, int], list[str]]
 
 # What operators of this folder are called there.
 ALSO = {"native_totals": "totals", "row_running": "running", "native_running": "running", "native_machine": "machine"}
@@ -86,31 +90,33 @@ def is_prefix(rows: Rows) -> bool:
 
 
 def placement(control: Control, workers: int) -> Placement:
-    """Where everything is in the end. At one time, maps come before moves; of several updates for one bin or key the
-    greatest worker wins, and any worker wins over none."""
-    table, pins = [number % workers for number in range(control.bins)], dict[object, int]()
+    """Where everything is in the end. Of several updates for one key the greatest worker wins, and any worker wins over
+    none; `follow` has the rules of bins."""
+    names, pins = finest_of(control.bins), dict[object, int]()
+    bins, where = set(names), {name: number % workers for number, name in enumerate(names)}
     for time in sorted({update.at for update in control.updates}):
         said = [update.what for update in control.updates if update.at == time]
         keys: dict[object, int] = {}
         for what, key, *worker in (what for what in said if "pin" in str(what[0])):
             keys[key] = max(keys.get(key, -1), _worker(worker[0], workers) if what == "pin" else -1)
-        for kinds in (["assign"], ["move", "moves"]):
-            bins: dict[int, int] = {}
-            for what, *rest in (what for what in said if what[0] in kinds):
-                for bin, to in _moves(what, rest):
-                    bins[bin] = max(bins.get(bin, -1), to % workers)
-            for bin, to in bins.items():
-                table[bin] = to
+        bins, where = follow(bins, where, [update for what in said for update in _of_bins(what, workers)])
         pins = {key: worker for key, worker in {**pins, **keys}.items() if worker >= 0}
-    return table, pins
+    return [where[name] for name in names], pins, sorted(f"{bin}*" for bin in bins)
 
 
-def _moves(what: object, rest: list[object]) -> list[tuple[int, int]]:
+def _of_bins(said: tuple[Any, ...], workers: int) -> list[object]:
+    what, *rest = said
     if what == "move":
-        return [(rest[0], rest[1])]  # type: ignore[list-item]
+        return [megaphone.Move(rest[0], rest[1] % workers)]
     if what == "moves":
-        return [*zip(rest[0], rest[1], strict=True)]  # type: ignore[call-overload]
-    return [*enumerate(rest[0])] if what == "assign" else []  # type: ignore[call-overload]
+        return [megaphone.Move(bin, worker % workers) for bin, worker in zip(*rest, strict=True)]
+    if what == "assign":
+        return [megaphone.Assign([worker % workers for worker in rest[0]])]
+    if what == "split":
+        return [megaphone.Split(*rest)]
+    if what == "merge":
+        return [megaphone.Merge(rest[0], None if rest[1] is None else rest[1] % workers)]
+    return []
 
 
 def _worker(worker: object, workers: int) -> int:

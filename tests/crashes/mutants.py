@@ -243,6 +243,17 @@ def configuration_forgotten(patch: Patch) -> None:
     patch.setattr(KeptPlacement, "restore", without)
 
 
+@concerns("merge", start=340)
+def tree_forgotten(patch: Patch) -> None:
+    """All bins are the finest after each crash."""
+    restore = KeptPlacement.restore
+
+    def without(self: Any, shares: Mapping[int, Any]) -> None:
+        restore(self, {**shares, 0: shares[0][:4]})
+
+    patch.setattr(KeptPlacement, "restore", without)
+
+
 # --------------------------------------------------------------------------------------------------------------- sinks
 
 

@@ -77,7 +77,9 @@ class Running:
         await self.feed()
         for probe in self.probes:
             await probe.wait_done()
-        placed = [(each.handle.configuration.tolist(), each.handle.pinned) for each in self.made]
+        placed = [
+            (each.handle.configuration.tolist(), each.handle.pinned, each.handle.tree.names) for each in self.made
+        ]
         self.outside.placed[self.worker.index] = placed
 
     async def feed(self) -> None:
@@ -127,6 +129,10 @@ class Running:
 def said(update: Update, peers: int) -> Any:
     """An update for as many workers as there are."""
     what, *rest = update.what
+    if what == "split":
+        return megaphone.Split(str(rest[0]), _int(rest[1]))
+    if what == "merge":
+        return megaphone.Merge(str(rest[0]), None if rest[1] is None else _int(rest[1]) % peers)
     if what in ("move", "pin"):
         return (megaphone.Move if what == "move" else megaphone.Pin)(rest[0], _int(rest[1]) % peers)
     if what == "replan":

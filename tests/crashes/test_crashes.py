@@ -28,6 +28,7 @@ def test_programs_get_everywhere() -> None:
     everything = {*generating.ON_ROWS, *generating.ON_COLUMNS, *generating.KEEPING_ROWS, *generating.KEEPING_COLUMNS}
     everything |= {*generating.MIGRATING_ROWS, *generating.MIGRATING_COLUMNS, "partition", "later", "saves"}
     everything |= {"source", "by hand", "append sink", "keyed sink", "move", "moves", "assign", "pin", "unpin"}
+    everything |= {"split", "merge"}
     assert everything <= set(kinds), everything - set(kinds)
     assert min(kinds.values()) >= 8, kinds
 

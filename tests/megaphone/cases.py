@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dataflow
@@ -19,6 +20,18 @@ from megaphone.keys.hashing import bin_of, shift_of
 
 Inputs = dict[tuple[int, int], list[Any]]  # (worker, time): records, or updates
 END = 1 << 30  # a time after all others
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all workers know of an operator's configuration."""
+
+    pinned: dict[Any, int]
+    bins: list[str]
+
+    @classmethod
+    def of(cls, handle: Any) -> Agreed:
+        return cls(handle.pinned, handle.tree.names)
 
 
 def post_dated(time: int, value: int) -> int | None:
@@ -64,7 +77,7 @@ async def main(
     await probe.wait_done()
     store = counts.handle.store.held
     home = [entry for number in store.numbers for entry in store.state(number).items()]
-    return out, applied, home, [*store.apart.items()], counts.handle.pinned
+    return out, applied, home, [*store.apart.items()], Agreed.of(counts.handle)
 
 
 def oracle(records: Inputs) -> tuple[list[Any], list[Any]]:
@@ -195,4 +208,4 @@ def check_places(
         for rows_here, is_apart in ((home, False), (apart, True)):
             for key, _ in rows_here:
                 assert where(key, END) == (worker, is_apart), f"Migration: {key!r} was left at {worker}"
-        assert pins == results[0][-1], "all agree on what is pinned"
+        assert pins == results[0][-1], "all agree on which bins there are, and what is pinned"

@@ -20,7 +20,7 @@ from dataflow.columns import Columns
 from dataflow.columns.pact import key_words
 from dataflow.state.folds.fold import Fold
 from dataflow.testing import simulate
-from tests.megaphone.cases import Inputs, check_places, place, random_updates
+from tests.megaphone.cases import Agreed, Inputs, check_places, place, random_updates
 
 STATE = {"total": "i8", "seen": "i4", "over": "b1"}
 OUTPUT = {"key": "i8", "total": "i8"}
@@ -171,7 +171,7 @@ async def main(worker: dataflow.Worker, case: Case) -> Any:
         handle.close()
     await probe.wait_done()
     home, apart = results.handle.store.home, results.handle.store.apart if results.handle.pinned else None
-    return out, noted, left_in(home, case.dense), left_in(apart, case.dense), results.handle.pinned
+    return out, noted, left_in(home, case.dense), left_in(apart, case.dense), Agreed.of(results.handle)
 
 
 def left_in(store: Any, dense: bool) -> list[Any]:

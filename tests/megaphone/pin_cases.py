@@ -12,7 +12,7 @@ import dataflow
 import megaphone
 from dataflow.testing import simulate
 from tests.megaphone import cases, column_cases, test_joins
-from tests.megaphone.cases import Inputs, check_places, pinned, place, random_inputs, with_pins
+from tests.megaphone.cases import Agreed, Inputs, check_places, pinned, place, random_inputs, with_pins
 from tests.megaphone.column_cases import Case, check, main
 
 
@@ -104,7 +104,7 @@ async def two_inputs(worker: dataflow.Worker, case: Any, machine: bool) -> Any:
     await probe.wait_passed(times - 1)  # Completion
     store = sums.handle.store.held
     home = [entry for number in store.numbers for entry in store.state(number).items()]
-    return out, applied, home, [*store.apart.items()], sums.handle.pinned
+    return out, applied, home, [*store.apart.items()], Agreed.of(sums.handle)
 
 
 def run_two_inputs(seed: int) -> None:

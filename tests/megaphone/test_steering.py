@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import megaphone
 from dataflow import Worker
 from dataflow.build.hooks import Movement, Steering
 from dataflow.errors import DataflowError
+from dataflow.run.readings import read_state
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 from megaphone import ControlError
-from megaphone.migration.words import parse_strategy, parse_target
+from megaphone.control.tree import BinTree
+from megaphone.migration.words import parse_shapes, parse_strategy, parse_target
 
 TOTALS = "totals"
 
@@ -56,7 +59,7 @@ def test_answers_stay_the_same_and_bins_arrive(seed: int) -> None:
                 if worker.index or at != epoch or (steering.last and steering.last.under_way):
                     continue
                 here = totals.handle.configuration
-                wanted = parse_target(to, here, range(workers), np.zeros(bins, np.int64)).tolist()
+                wanted = parse_target(to, here, totals.handle.tree, range(workers), np.zeros(bins, np.int64)).tolist()
                 begun.append(steering.migrate(to, chance.choice(strategies)))
             handle.send(batch[worker.index :: workers])
             handle.advance_to(epoch + 1)
@@ -128,13 +131,53 @@ def test_cancel_leaves_what_has_moved() -> None:
     assert simulate(main, workers=2, seed=3)[0] == [1, 1, 0, 1, 0, 1, 0, 1]
 
 
+def test_bins_are_split_and_merged_from_outside() -> None:
+    """`split:` and `merge:` in the place of a target; what `status` and `get` say of it."""
+
+    async def main(worker: Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=8, name=TOTALS)
+            probe = totals.probe()
+            dataflow = scope.dataflow
+        hooks = dataflow.hooks.named(TOTALS)
+        told = []
+        asked = {2: "merge:0*,merge:1*=0", 8: "split:0*/4", 14: "00*=1"}
+        for epoch in range(30):
+            if worker.index == 0 and epoch in asked:
+                steering = steering_of(worker)
+                dry = steering.migrate(asked[epoch], "fluid", dry=True)
+                told.append((dry.steps, steering.migrate(asked[epoch], "fluid").under_way))
+            handle.send([(epoch, 1)])
+            handle.advance_to(epoch + 1)
+            await probe.wait_passed(epoch)
+            if worker.index == 0 and epoch in (7, 13, 25):
+                told.append((steering_of(worker).last.under_way, totals.handle.tree.names))
+        assert hooks.placement is not None
+        told.append((hooks.placement.group_name(1), read_state(hooks).groups, read_state(hooks).placed))
+        return told, totals.handle.configuration.tolist()
+
+    (told, table), (_, other) = simulate(main, workers=2, seed=5)
+    assert table == other == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert told == [
+        (1, True), (False, ["0*", "1*"]), (1, True), (False, ["000*", "001*", "010*", "011*", "1*"]),
+        (2, True), (False, ["000*", "001*", "010*", "011*", "1*"]), ("001*", 5, ((0, 3), (1, 2))),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["split:", "split:01", "split:0*=1", "merge:0*/2", "merge:0*,even"])
+def test_shapes_that_make_no_sense(words: str) -> None:
+    with pytest.raises(ControlError, match="neither splits nor merges a bin"):
+        parse_shapes(words)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_even_is_even_and_moves_as_few_as_it_can(seed: int) -> None:
     chance = random.Random(seed)
     workers = sorted(chance.sample(range(6), chance.randrange(1, 5)))
     here = [chance.randrange(6) for _ in range(chance.choice([1, 5, 16, 33]))]
     words = f"worker:{','.join(map(str, workers))}"
-    there = parse_target(words, here, range(6), np.zeros(len(here), np.int64)).tolist()
+    there = parse_target(words, here, fine(len(here)), range(6), np.zeros(len(here), np.int64)).tolist()
     counts = Counter(there)
     assert set(counts) <= set(workers)
     share, more = divmod(len(here), len(workers))
@@ -146,12 +189,27 @@ def test_even_is_even_and_moves_as_few_as_it_can(seed: int) -> None:
     assert sum(a != b for a, b in zip(here, there, strict=True)) == len(here) - stay
 
 
+def fine(bins: int) -> BinTree:
+    return BinTree.even(bins, bins)
+
+
+def test_bins_of_several_move_whole() -> None:
+    tree = BinTree.of_counts([8, 4, 2, 2])
+    sizes = np.arange(16)
+    there = {words: parse_target(words, [0] * 16, tree, [0, 1], sizes) for words in ("even", "bytes", "worker:1")}
+    assert all(tree.is_uniform(places) for places in there.values())
+    assert Counter(there["even"][tree.firsts].tolist()) == {0: 2, 1: 2}
+    assert (sizes[there["bytes"] == 1].sum(), sizes.sum()) == (67, 120)  # 38 and 29; 28 and 25 stay
+    assert set(there["worker:1"].tolist()) == {1}
+    assert parse_target("10*=1,3=1", [0] * 16, tree, [0, 1], sizes).nonzero()[0].tolist() == [3, 8, 9, 10, 11]
+
+
 def test_bytes_are_evened_out() -> None:
     sizes = np.array([90, 10, 40, 30, 20, 10], np.int64)
-    there = parse_target("bytes", [0] * 6, [0, 1], sizes)
+    there = parse_target("bytes", [0] * 6, fine(6), [0, 1], sizes)
     assert sorted(int(sizes[there == worker].sum()) for worker in (0, 1)) == [100, 100]
     with pytest.raises(ControlError, match="nothing is known of the bytes of bins yet"):
-        parse_target("bytes", [0] * 6, [0, 1], np.zeros(6, np.int64))
+        parse_target("bytes", [0] * 6, fine(6), [0, 1], np.zeros(6, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -165,21 +223,26 @@ def test_bytes_are_evened_out() -> None:
         ("9=0", "there is no bin 9"),
         ("3-1=0", "names no bins"),
         ("1=5", "no worker '5'"),
+        ("010*=1", "there is no bin '010\\*': the finest of 4 bins have 2 bits"),
+        ("0*=2", "no worker '2'"),
     ],
 )
 def test_targets_that_make_no_sense(words: str, why: str) -> None:
     with pytest.raises(ControlError, match=why):
-        parse_target(words, [0] * 4, [0, 1], np.ones(4, np.int64))
+        parse_target(words, [0] * 4, fine(4), [0, 1], np.ones(4, np.int64))
 
 
 @pytest.mark.parametrize("words", ["", "slow", "batched", "batched:0", "batched:x", "fluid:3", "fluid,speed=3"])
 def test_strategies_that_make_no_sense(words: str) -> None:
-    with pytest.raises(ControlError, match="say all-at-once, fluid, batched:64 or matched"):
+    with pytest.raises(ControlError, match="say all-at-once, fluid, batched:64, matched or within:20ms"):
         parse_strategy(words)
 
 
 def test_strategies_have_options() -> None:
     made = parse_strategy("batched:64, budget=8MiB, gap=2, order=hottest")
     assert (made.name, made.budget, made.gap, made.order) == ("batches of 64", 8 << 20, 2, "hottest")
+    assert parse_strategy("within:20ms,order=hottest").bound == 0.02
+    with pytest.raises(ControlError, match="within has neither gap nor budget"):
+        parse_strategy("within:20ms,gap=2")
     with pytest.raises(ControlError, match="all at once has no budget"):
         parse_strategy("all-at-once,budget=1kB")

@@ -276,7 +276,7 @@ def controlled(**more: Any) -> Any:
     """A controller of which the loop sees what a test says."""
     configuration = tuple(number % 2 for number in range(BINS))
     given = {"statistics": Statistics(BINS), "configuration": configuration, "pinned": {}, "busy": False, "peers": 2}
-    return SimpleNamespace(**given | {"pins_keys": False, "settled": None} | more)
+    return SimpleNamespace(**given | {"pins_keys": False, "settled": None, "counts": np.ones(BINS, np.int64)} | more)
 
 
 def test_the_first_interval_is_over_when_every_worker_has_reported() -> None:

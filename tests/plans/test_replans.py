@@ -417,7 +417,7 @@ def test_lines_of_json() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ('{"time": 5, "plan": "a b", "why": "heat"}', "neither a move nor a map nor a pin nor a plan"),
+        ('{"time": 5, "plan": "a b", "why": "heat"}', "neither a move nor a map nor a split, a merge, a pin or a plan"),
         ('{"time": 5, "plan": ["a", "b"]}', "a plan is written as text"),
         ('{"time": 5, "plan": "a b", "method": 3}', "there is no method 3"),
         ('{"time": 5, "plan": "a b", "bins": 4}', "bins= is a list of bins"),

@@ -47,6 +47,7 @@ async def at_worker(pump: Pump, arguments: Arguments) -> object:
         "worker": pump.index,
         "found": looked.found,
         "shard": looked.shard,
+        "bin": "" if operator.placement is None else operator.placement.group_name(looked.shard),
         "text": repr(looked.state),
         "value": _plain(looked.state),
         "before": "" if passed is None else str(passed),
