@@ -5,10 +5,11 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 SECONDS ?= 300
+HOURS   ?= 1
 UV      := uv>=0.9,<1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench docs lock clean servers
+.PHONY: help demo test lint soak endure bench docs lock clean servers
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ servers:
 
 soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600), or CASES of each kind
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(CASES),--cases $(CASES))
+
+endure: $(READY) ## a run with its troubles for HOURS (1 unless you say), and a page about it, endure/report.html
+	$(BIN)/python -m bench.endure --hours $(HOURS)
 
 bench: $(READY) ## every benchmark, at full length
 	$(BIN)/python -m bench run all
