@@ -7,7 +7,8 @@
 - `experiments`: the experiments themselves; a module put there is found without being listed in code anywhere.
 - `timing`: how a short piece of code is timed. `medians`: several runs as one.
 - `counting`: hash count and key count, which several experiments share. `joining`: windowed joins in columns.
-  `epochs`: closed loops of tiny epochs. `footprint`: what a migration costs in memory.
+  `epochs`: closed loops of tiny epochs. `sampling`: where their time goes. `footprint`: what a migration costs in
+  memory.
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
 - `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:
   what other systems do with the same.

@@ -19,7 +19,7 @@ from bench.timing import best_of
 from dataflow.columns import Columns
 from dataflow.columns.hashing import Owners, route_apart, route_hashed
 from dataflow.columns.scatter import split
-from dataflow.state.binning import KnownBins
+from dataflow.state.binning import Binning
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.row_store import Rows
 from megaphone.keys.keyspace import WordOverrides
@@ -90,12 +90,12 @@ def _watch(heavy: HeavyKeys, batch: Columns) -> None:
 
 
 def _plain_rows(owners: list[int], batch: list[int]) -> None:
-    place(batch, _same, SHIFT, KnownBins(SHIFT), owners, [[] for _ in range(PEERS)])
+    place(batch, Binning(_same, SHIFT), owners, [[] for _ in range(PEERS)])
 
 
 def _pinned_rows(owners: list[int], workers: dict[int, int], batch: list[int]) -> None:
     parts: list[Rows] = [[] for _ in range(PEERS)]
-    place(place_apart(batch, _same, workers, parts), _same, SHIFT, KnownBins(SHIFT), owners, parts)
+    place(place_apart(batch, _same, workers, parts), Binning(_same, SHIFT), owners, parts)
 
 
 def _same(key: int) -> int:

@@ -42,7 +42,8 @@ class Capability:
 
     def time_at(self, output: OutputPort) -> Time:
         """The time from which it allows sending on `output`; CapabilityError if it does not."""
-        self._require_live()
+        if not self._live or self._output.revoked:
+            self._require_live()
         if output is not self._output:
             raise CapabilityError(
                 f"this capability is for output {self._output.number} of {self._output.operator.label}, "
@@ -62,10 +63,14 @@ class Capability:
 
     def downgrade(self, time: Time) -> None:
         """Moves this capability to a later time, giving up what was before."""
-        time = self._later(time, "downgrade")
+        self.downgrade_checked(self._later(time, "downgrade"))
+
+    def downgrade_checked(self, time: Time) -> None:
+        """The same, for the engine, which has checked that the time is one of the output's, and not earlier."""
         if time != self._time:
-            self._output.count(time, +1)
-            self._output.count(self._time, -1)
+            if not self._live or self._output.revoked:
+                self._require_live()
+            self._output.move(self._time, time)
             self._time = time
 
     def drop(self) -> None:

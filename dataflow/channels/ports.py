@@ -275,6 +275,28 @@ class OutputPort(Generic[E]):
         if not dataflow.stirred:
             dataflow.stir()
 
+    def move(self, before: Time, after: Time) -> None:
+        """Notes that a capability that this worker holds has moved from one time to another."""
+        if self.index < 0:
+            self.count(after, +1)
+            self.count(before, -1)
+            return
+        dataflow, index, held = self.operator.dataflow, self.index, self.held
+        counts = dataflow.outbox.pending.counts
+        for time, diff in (((index, after), 1), ((index, before), -1)):
+            count = counts.get(time, 0) + diff
+            if count:
+                counts[time] = count
+            else:
+                del counts[time]
+        held[after] = held.get(after, 0) + 1
+        if held[before] == 1:
+            del held[before]
+        else:
+            held[before] -= 1
+        if not dataflow.stirred:
+            dataflow.stir()
+
     def revoke_all(self) -> None:
         """Ends every capability of this output on this worker (an input that closes)."""
         self.revoked = True

@@ -1,7 +1,10 @@
 """How workers reach each other. One interface, `Transport`, with an implementation for one process and one for several.
 
 - `messages`: what workers say to each other. `conversation`: what a peer may say when.
-- `transport`: the interface, `InProcess` and `Linked`. `link`: one connection to one other worker.
+- `transport`: the interface, and `InProcess`. `linked`: `Linked`, between processes. `link`: one connection to one
+  other worker.
+- `hall`: memory through which workers of one host speak without the kernel. `board`: what one says to all. `ring`: what
+  one says to another. `gathering`: all of them are looked at together.
 - `simulated`: what is on its way between workers that are simulated.
 - `pipes`: the bytes under a link. `patience`: when to look for messages before sleeping.
 - `handshake`: proofs, before anything else is said.

@@ -7,6 +7,7 @@ Otherwise the link's writing task goes on with it, and what is posted meanwhile 
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,15 +15,18 @@ from dataclasses import dataclass
 import trio
 
 from dataflow.comm.arena import LARGE, Arena
-from dataflow.comm.frames import FrameDecoder, FrameEncoder, FrameError, FrameLimits
+from dataflow.comm.board import Board
+from dataflow.comm.frames import QUICK_MOST, FrameDecoder, FrameEncoder, FrameError, FrameLimits, QuickFrame
 from dataflow.comm.handshake import Keys
 from dataflow.comm.messages import AnyMessage, BlocksReturned, Data, Goodbye
 from dataflow.comm.pipes import Piece, Pipe
-from dataflow.comm.wire import decode_messages, encode_messages
+from dataflow.comm.rows import encode_rows
+from dataflow.comm.wire import decode_messages, decode_quick, encode_messages
 from dataflow.errors import PeerLost
 from dataflow.run.signal import Signal
 
 _ME = -1  # senders are not part of what is sent: whoever receives it knows from whom it is
+_FEW = 1024  # rows
 _FRAME = 1 << 22  # messages that weigh more than this together go in several frames
 
 
@@ -38,18 +42,26 @@ class Link:
     """One connection to worker `peer`."""
 
     def __init__(
-        self, pipe: Pipe, keys: Keys, peer: int, limits: FrameLimits | None = None, shared: SharedArenas | None = None
+        self,
+        pipe: Pipe,
+        keys: Keys | None,
+        peer: int,
+        limits: FrameLimits | None = None,
+        shared: SharedArenas | None = None,
     ) -> None:
-        """`shared` is memory of this worker's and of the peer's in which bodies of frames may lie."""
+        """`keys`: None if the pipe is a ring. `shared` is memory of this worker's and of the peer's in which bodies of
+        frames may lie."""
         self.peer = peer
         self.said_goodbye = False  # by the peer
-        self.pollable = pipe.pollable
-        self._pipe = pipe
-        self._encoder = FrameEncoder(keys.sending, limits)
+        self.gate: Board | None = None  # nothing leaves here while something waits to be said to all
+        self.pipe = pipe
+        self._quick = keys is None
+        self._encoder = FrameEncoder(None if keys is None else keys.sending, limits)
         self._shared = shared
         self._lent: set[int] = set()  # where blocks of our memory begin that the peer refers to
         self._returned: deque[int] = deque()  # blocks of the peer's memory that nothing here refers to any more
-        self._decoder = FrameDecoder(keys.receiving, limits, None if shared is None else self._borrow)
+        receiving = None if keys is None else keys.receiving
+        self._decoder = FrameDecoder(receiving, limits, None if shared is None else self._borrow)
         self._queue: deque[AnyMessage] = deque()
         self._unsent: deque[Piece] = deque()
         self._frame_size = -1  # of the frame that was just encoded, if all that is unsent is that frame
@@ -70,6 +82,8 @@ class Link:
             self._send_now()
             if self._unsent:
                 self._signal.set()
+            elif not self._queue:
+                self._drained.set()
 
     async def drain(self) -> None:
         """Waits until everything that was posted has been handed to the kernel, or the connection is lost."""
@@ -81,10 +95,10 @@ class Link:
         try:
             while True:
                 if not self._unsent:
-                    if not self._queue:
+                    if not self._queue or (self.gate is not None and self.gate.full):
                         return
                     self._encode_frame()
-                sent = self._pipe.try_send(tuple(self._unsent))
+                sent = self.pipe.try_send(tuple(self._unsent))
                 if not sent:
                     return
                 if sent == self._frame_size:
@@ -97,7 +111,27 @@ class Link:
             self._queue.clear()
             self._unsent.clear()
 
+    def _encode_quick(self, message: AnyMessage) -> bool:
+        """Encodes the next message as a frame of rows, if it is a batch of few rows at an integer time."""
+        if type(message) is not Data or type(message.time) is not int:
+            return False
+        if type(message.batch) is not list or len(message.batch) > _FEW:
+            return False
+        rows = encode_rows(message.batch)
+        if len(rows) > QUICK_MOST:
+            return False
+        try:
+            frame = self._encoder.encode_quick(message.dataflow, message.channel, message.time, message.size, rows)
+        except struct.error:
+            return False
+        self._queue.popleft()
+        self._unsent.append(frame)
+        self._frame_size = len(frame)
+        return True
+
     def _encode_frame(self) -> None:
+        if self._quick and not self._returned and self._encode_quick(self._queue[0]):
+            return
         messages: list[AnyMessage] = []
         weight = 0
         while self._queue and weight < _FRAME:
@@ -145,9 +179,11 @@ class Link:
             self._writing = True
             while not self._lost and (self._unsent or self._queue):
                 if not self._unsent:
+                    if self.gate is not None and self.gate.full:
+                        break  # the next flush goes on
                     self._encode_frame()
                 try:
-                    self._forget(await self._pipe.send_some(tuple(self._unsent)))
+                    self._forget(await self.pipe.send_some(tuple(self._unsent)))
                 except (OSError, trio.BrokenResourceError):
                     self._lost = True
             self._writing = False
@@ -167,28 +203,45 @@ class Link:
                 if self.said_goodbye:
                     return
                 raise PeerLost(self.peer)
-            messages = self._decode(count)
+            messages = self._received(count)
             if messages:
                 receive(messages)
 
     def read_now(self) -> list[AnyMessage]:
         """The messages that have arrived already; an end of the connection is left to the reading task."""
         try:
-            count = self._pipe.try_receive_into(self._decoder.buffer())
+            count = self.pipe.try_receive_into(self._decoder.buffer())
         except OSError:
             return []
-        return self._decode(count) if count else []
+        return self._received(count) if count else []
 
-    def _decode(self, count: int) -> list[AnyMessage]:
+    def _received(self, count: int) -> list[AnyMessage]:
         """The messages that so many more bytes complete; FrameError names the peer."""
         try:
             self._decoder.received(count)
         except (FrameError, MemoryError) as error:
-            why = str(error) or "there is no memory for its frame"
-            raise FrameError(f"worker {self.peer} cannot be understood: {why}") from None
+            raise self._blame(error) from None
+        return self._take()
+
+    def decode(self, data: bytes) -> list[AnyMessage]:
+        """The messages that these bytes of a ring complete; FrameError names the peer."""
+        try:
+            self._decoder.feed(data)
+        except (FrameError, MemoryError) as error:
+            raise self._blame(error) from None
+        return self._take()
+
+    def _blame(self, error: Exception) -> FrameError:
+        why = str(error) or "there is no memory for its frame"
+        return FrameError(f"worker {self.peer} cannot be understood: {why}")
+
+    def _take(self) -> list[AnyMessage]:
         messages: list[AnyMessage] = []
         while (frame := self._decoder.take()) is not None:
-            messages += decode_messages(frame, self.peer)
+            if isinstance(frame, QuickFrame):
+                messages.append(decode_quick(frame, self.peer))
+            else:
+                messages += decode_messages(frame, self.peer)
         for message in messages:
             if type(message) is Goodbye:
                 self.said_goodbye = True
@@ -210,14 +263,14 @@ class Link:
     async def _receive(self, decoder: FrameDecoder) -> int:
         try:
             if decoder.in_a_body:  # more of it has probably arrived: asking costs less than waiting
-                count = self._pipe.try_receive_into(decoder.buffer())
+                count = self.pipe.try_receive_into(decoder.buffer())
                 if count is not None:
                     return count
-            return await self._pipe.receive_into(decoder.buffer)
+            return await self.pipe.receive_into(decoder.buffer)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             return 0
 
     async def close(self) -> None:
         """Ends the connection."""
         self._lost = True
-        await self._pipe.close()
+        await self.pipe.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Sequence
 
 from dataflow.comm.messages import AnyMessage, Data, Membership
 
@@ -25,6 +26,11 @@ class SimulatedNetwork:
             self._lanes[label] = (to, deque())
         self._lanes[label][1].append(message)
 
+    def broadcast(self, others: Sequence[int], message: AnyMessage) -> None:
+        """Puts a message on its way to all others."""
+        for to in others:
+            self.send(to, message)
+
     def reaches(self, worker: int) -> bool:
         """Everybody who has started can be reached."""
         return True
@@ -35,12 +41,26 @@ class SimulatedNetwork:
     def flush(self) -> None:
         """Nothing is kept."""
 
-    def poll(self) -> None:
+    def collect(self) -> bool:
         """The scheduler delivers."""
+        return False
 
     def linger(self) -> bool:
         """The scheduler delivers."""
         return False
+
+    def stay_awake(self) -> None:
+        """The scheduler wakes everybody."""
+
+    def may_sleep(self, interest: int) -> bool:
+        """The scheduler wakes everybody."""
+        return True
+
+    def concluded(self) -> None:
+        """The scheduler wakes everybody."""
+
+    def wake_watchers(self, moved: int) -> None:
+        """The scheduler wakes everybody."""
 
     @property
     def messages(self) -> list[AnyMessage]:

@@ -19,7 +19,7 @@ from dataflow.columns import Columns
 from dataflow.comm import codec
 from dataflow.comm.columns import decode_columns, encode_columns
 from dataflow.comm.flow import ON_ITS_WAY
-from dataflow.comm.frames import Frame, FrameError
+from dataflow.comm.frames import Frame, FrameError, QuickFrame
 from dataflow.comm.messages import (
     AnyMessage,
     BlocksReturned,
@@ -67,6 +67,17 @@ def decode_messages(frame: Frame, sender: int) -> list[AnyMessage]:
         why = plain(str(error) or type(error).__name__, 500)
         raise FrameError(f"worker {sender} sent a frame that makes no sense: {why}") from None
     return messages
+
+
+def decode_quick(frame: QuickFrame, sender: int) -> Data:
+    """The batch of rows of a frame; FrameError if it cannot be right."""
+    try:
+        rows = decode_rows(frame.body)
+    except Exception as error:
+        raise FrameError(f"worker {sender} sent a frame that makes no sense: {plain(str(error), 500)}") from None
+    if frame.time < 0 or frame.weight > _MOST:
+        raise FrameError(f"worker {sender} sent rows of time {frame.time} that weigh {frame.weight}")
+    return Data(sender, frame.dataflow, frame.channel, frame.time, rows, frame.weight, len(frame.body))
 
 
 def _padded(buffers: list[Buffer]) -> list[Buffer]:

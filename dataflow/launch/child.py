@@ -19,8 +19,8 @@ from dataflow.asking.answers.known import AT_WORKER
 from dataflow.asking.messages import decode_question
 from dataflow.asking.run import answer
 from dataflow.clients.standard import give_input
+from dataflow.comm.linked import Linked
 from dataflow.comm.patience import Patience
-from dataflow.comm.transport import Linked
 from dataflow.compiled.telling import Voice, teller
 from dataflow.errors import PeerLost
 from dataflow.execute import Main

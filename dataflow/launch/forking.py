@@ -23,12 +23,13 @@ from typing import NoReturn
 
 from dataflow.comm import codec
 from dataflow.comm.arena import Arena, arena_size
+from dataflow.comm.hall import HallPlan, make_hall
 from dataflow.compiled.telling import Voice
 from dataflow.launch.child import Assignment, Ends, Load, run_child
 from dataflow.launch.descent import fork
 from dataflow.launch.errand import Anew, Errand, More, decode_wish, receive_ends, receive_message, tell_failure
 from dataflow.launch.framing import frame
-from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_arenas
+from dataflow.launch.neighbours import Introduction, Neighbours, make_memory, map_memory
 
 
 class Forks:
@@ -46,6 +47,7 @@ class Forks:
         size = arena_size(errand.settings.limit) if len(errand.workers) > 1 else 0
         self._size = size - size % mmap.PAGESIZE  # of an arena
         self._arenas = {index: Arena(self._size) for index in errand.workers}
+        self._hall = make_hall(HallPlan(len(errand.workers))) if len(errand.workers) > 1 else None
         self._posts: dict[int, socket.socket] = {}  # by worker that has started, the connection to it
         self._pids: dict[int, int] = {}
         self._ended: set[int] = set()
@@ -78,7 +80,7 @@ class Forks:
         self._ends = ends
         memory = make_memory(self._workers, self._size)
         try:
-            self._arenas = map_arenas(memory, self._workers, self._size)
+            self._arenas, self._hall = map_memory(memory, self._workers, self._size)
             introduction = Introduction(anew.life)
             for index in self._workers:
                 if index in anew.replaced:
@@ -129,7 +131,8 @@ class Forks:
                     life = introduction.life
                     workers = self._workers if more is None else (index, *mine)
                     arenas = self._arenas if more is None else {index: Arena(0)}
-                    neighbours = Neighbours(index, workers, mine, its_post, self._key, arenas, life)
+                    hall = self._hall if more is None else None
+                    neighbours = Neighbours(index, workers, mine, its_post, self._key, arenas, hall, life)
                     self._become(index, parent, neighbours, more)
                 finally:
                     os._exit(1)  # whatever happened: this is not the process that forks workers

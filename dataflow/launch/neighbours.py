@@ -1,5 +1,8 @@
 """How the workers of one host reach each other: pairs of sockets, and memory that they share.
 
+The memory is an arena for each (`dataflow.comm.arena`), and a hall (`dataflow.comm.hall`), which those that are started
+together have; workers that join later have neither.
+
 The process that forks workers makes both, for each life anew. A worker inherits what was made before it was forked;
 the rest is handed over through its post, a connection that it keeps with that process.
 """
@@ -14,15 +17,17 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import trio
 
 from dataflow.comm.arena import Arena
+from dataflow.comm.hall import Hall, HallPlan
 from dataflow.comm.handshake import Keys
 from dataflow.comm.link import Link, SharedArenas
 from dataflow.comm.pipes import SocketPipe
+from dataflow.comm.ring import RingPipe
 from dataflow.errors import TooManyWorkers
 
 _PARCEL = struct.Struct("<IIQ")  # for which life, whom a socket leads to, and the size of each arena, if it is memory
@@ -43,7 +48,9 @@ class Neighbours:
     post: socket.socket  # through which those to later ones arrive
     key: bytes
     arenas: dict[int, Arena]  # everybody's, its own as well; empty: they will arrive
+    hall: memoryview | None = None  # memory for what they say, if there is any; it arrives with the arenas
     life: int = 1
+    _view: Hall | None = None
 
     async def links(self) -> dict[int, Link]:
         """The links to them, when all have started. Nothing needs proof."""
@@ -64,7 +71,7 @@ class Neighbours:
     def again(self, life: int) -> Neighbours:
         """Closes all connections. What the worker will share with others in another life: nothing yet."""
         self.close()
-        return Neighbours(self.index, self.workers, {}, self.post, self.key, {}, life)
+        return Neighbours(self.index, self.workers, {}, self.post, self.key, {}, None, life)
 
     def close(self) -> None:
         """Closes all connections."""
@@ -90,15 +97,23 @@ class Neighbours:
         if life != self.life:  # of a life that was over before it began here
             os.close(descriptor)
         elif peer == _MEMORY:
-            self.arenas = map_arenas(descriptor, self.workers, size)
+            self.arenas, self.hall = map_memory(descriptor, self.workers, size)
             os.close(descriptor)
         else:
             self.sockets[peer] = socket.socket(fileno=descriptor)
 
     def _link(self, peer: int) -> Link:
-        keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
         shared = SharedArenas(self.arenas[self.index], self.arenas[peer]) if peer in self.arenas else None
+        if shared is not None and self.hall is not None:
+            return Link(self._ring(peer, self.hall), None, peer, shared=shared)
+        keys = Keys(direction_key(self.key, self.index, peer), direction_key(self.key, peer, self.index))
         return Link(SocketPipe(self.sockets[peer]), keys, peer, shared=shared)
+
+    def _ring(self, peer: int, memory: memoryview) -> RingPipe:
+        slots = {worker: slot for slot, worker in enumerate(self.workers)}
+        if self._view is None:
+            self._view = Hall(HallPlan(len(slots)), memory, slots[self.index])
+        return RingPipe(self._view, slots[peer], self.sockets[peer], peer)
 
 
 def direction_key(key: bytes, sender: int, receiver: int) -> bytes:
@@ -169,23 +184,26 @@ def connected() -> tuple[socket.socket, socket.socket]:
 
 
 def make_memory(workers: range, size: int) -> int:
-    """The descriptor of a file in memory, without a name, for the arenas of workers that are not forked after it."""
+    """The descriptor of a file in memory, without a name, for the arenas and the hall of workers that are not forked
+    after it."""
     if sys.platform == "linux":
         descriptor = os.memfd_create("dataflow")
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, max(len(workers) * size, mmap.PAGESIZE))
+    os.ftruncate(descriptor, len(workers) * size + HallPlan(len(workers)).size)
     return descriptor
 
 
-def map_arenas(descriptor: int, workers: Iterable[int], size: int) -> dict[int, Arena]:
-    """The arenas of workers in such a file. All lie in one mapping, which is gone when nobody refers to any of it.
-
-    Where there is no room for it they lend nothing, and nothing can be borrowed from them.
-    """
+def map_memory(descriptor: int, workers: Sequence[int], size: int) -> tuple[dict[int, Arena], memoryview]:
+    """The arenas of workers in such a file, and the hall. All lie in one mapping, which is gone when nobody refers to
+    any of it. The others write into it, so that nobody can do without."""
     try:
         whole = memoryview(mmap.mmap(descriptor, 0))
-    except OSError:
-        return {index: Arena(0) for index in workers}
-    return {index: Arena(size, whole[at * size : (at + 1) * size]) for at, index in enumerate(workers)}
+    except OSError as error:
+        raise TooManyWorkers(
+            f"this worker cannot map the memory that it shares with the others of its host ({error}): start fewer "
+            "workers, or raise the limit of memory (ulimit -v)"
+        ) from None
+    arenas = {index: Arena(size, whole[at * size : (at + 1) * size]) for at, index in enumerate(workers)}
+    return arenas, whole[len(workers) * size :]

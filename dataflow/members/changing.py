@@ -16,7 +16,7 @@ from dataflow.members.holding import Holding, hold, release, restore
 from dataflow.members.joining import route_by_time
 from dataflow.members.leaving import Leaving
 from dataflow.members.plain import fields
-from dataflow.members.reports import Report, changes_of, decide, hand_out, report_in, report_of
+from dataflow.members.reports import Report, changes_of, decide, hand_out, next_batch, report_in, report_of
 from dataflow.members.scaling import Scaling
 from dataflow.run.signal import Signal
 
@@ -163,11 +163,10 @@ class Changing:
             if self.scaling is not None:
                 self.scaling.concluded(proposal, "" if isinstance(error, NotYet) else str(error))
             return
-        before = self._pump.roster.present
         self.tell_all("install", [proposal.number, [[number, d.plain()] for number, d in decisions.items()]])
         self._install(decisions)
         for joiner in proposal.join:
-            self._pump.send(joiner, Membership(self._pump.index, "joined", self._welcome(decisions, before)))
+            self._pump.send(joiner, Membership(self._pump.index, "joined", self._welcome(decisions, reports)))
         self._do(self.barrier.conclude(proposal.number, self._pump.index, installed=True))
         if self.scaling is not None:
             self.scaling.concluded(proposal, None)
@@ -237,9 +236,9 @@ class Changing:
         self._kept.append(message)
         return True
 
-    def _welcome(self, decisions: Mapping[int, Ruling], before: tuple[int, ...]) -> object:
+    def _welcome(self, decisions: Mapping[int, Ruling], reports: Mapping[int, Report]) -> object:
         """What a joiner is told: who is there, and where each dataflow is."""
-        roster, beginnings = self._pump.roster, []
+        roster, beginnings, before = self._pump.roster, [], sorted(reports)
         for number in range(self._pump.built):
             dataflow = next((each for each in self._pump.dataflows if each.number == number), None)
             if dataflow is None or number not in decisions:
@@ -247,7 +246,7 @@ class Changing:
                 beginnings.append(empty.plain())
                 continue
             counts = list(dataflow.tracker.pointstamps().items())
-            sequences = {worker: dataflow.sequence_of(worker) for worker in before}
+            sequences = {worker: next_batch(report, number) for worker, report in reports.items()}
             description, memberships = dataflow.graph.describe(), dataflow.history.as_plain()
             decision = decisions[number]
             beginning = Welcome(dataflow.name, description, counts, sequences, memberships, decision)

@@ -31,10 +31,6 @@ class Joinable:
     outbox: Outbox
     inbox: Inbox
 
-    def sequence_of(self, worker: int) -> int:
-        """The number of the next batch of progress of a worker."""
-        return self.outbox.next if worker == self.pump.index else self.inbox.due_from(worker)
-
     def start(self, node: int, port: int) -> Capability:
         """The capability with which an output starts; a joiner gets what was minted for it."""
         output = self.operators[node].outputs[port]

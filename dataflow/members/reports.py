@@ -29,7 +29,7 @@ def report_of(pump: Pump, proposal: Turnover) -> Report:
     for dataflow in pump.dataflows:
         parts = {o.number: o.follows.report(proposal) for o in dataflow.operators if o.follows is not None}
         known = {number: part for number, part in parts.items() if part is not None}
-        flows[dataflow.number] = [_mark(dataflow), _entered(dataflow), known]
+        flows[dataflow.number] = [_mark(dataflow), _entered(dataflow), known, dataflow.outbox.next]
     built = None if pump.changes.left else pump.built
     return {"built": built, "building": pump.building, "dataflows": flows}
 
@@ -59,6 +59,14 @@ def _entered(dataflow: Dataflow) -> Time:
     return max(times, default=None)
 
 
+def next_batch(report: Report, dataflow: int) -> int:
+    """The number of the next batch of progress that a worker will send, as it says."""
+    number = report["dataflows"][dataflow][3] if dataflow in report["dataflows"] else 0
+    if type(number) is not int or number < 0:
+        raise ProtocolError(f"{number!r} where the number of a batch belongs")
+    return number
+
+
 def decide(pump: Pump, proposal: Turnover, reports: Mapping[int, Report]) -> dict[int, Ruling]:
     """By dataflow, what changes. NotYet, if the change must wait; CannotScale, if it cannot be."""
     built = {report["built"] for report in reports.values() if report["built"] is not None}
@@ -71,8 +79,8 @@ def decide(pump: Pump, proposal: Turnover, reports: Mapping[int, Report]) -> dic
 
 def _decide(dataflow: Dataflow, proposal: Turnover, reports: Mapping[int, Report]) -> Ruling:
     flows = {w: r["dataflows"][dataflow.number] for w, r in reports.items() if dataflow.number in r["dataflows"]}
-    marks = [mark for mark, _, _ in flows.values() if mark is not None]
-    entered = [time for _, time, _ in flows.values() if time is not None]
+    marks = [mark for mark, _, _, _ in flows.values() if mark is not None]
+    entered = [time for _, time, _, _ in flows.values() if time is not None]
     before = dataflow.pump.changes.times.get(dataflow.number, -1)
     time = 1 + max([before, *entered, *(mark[0] for mark in marks)])
     latest = max(entered, default=time)
@@ -88,7 +96,7 @@ def _decide(dataflow: Dataflow, proposal: Turnover, reports: Mapping[int, Report
         decision.mints += _starts(dataflow, proposal, time)
     for operator in dataflow.operators:
         if operator.follows is not None:
-            parts = {worker: known.get(operator.number) for worker, (_, _, known) in flows.items()}
+            parts = {worker: known.get(operator.number) for worker, (_, _, known, _) in flows.items()}
             handing = operator.follows.decide(proposal, time, parts)
             decision.mints += handing.mints
             if handing.handed:

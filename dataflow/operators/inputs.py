@@ -128,10 +128,11 @@ class InputHandle(_Entry, Generic[R]):
 
     def send(self, records: Iterable[R] | Columns | Mapping[str, object] | ArrowStream, at: Time = None) -> None:
         """Sends records at the input's time, or at any later one."""
-        self._require_open("send")
+        if self._closed or self._dataflow.dropped or not self._dataflow.built:
+            self._require_open("send")
         if at is not None and not self._output.domain.less_equal(self.time, self._output.domain.check(at)):
             raise TimeError(f"{self._name} is at {self.time!r} already: nothing can be sent at {at!r} any more")
-        batch = to_batch(records)
+        batch = records[:] if type(records) is list else to_batch(records)
         self._output.give(self._capability, batch, at)
         if self._ahead is not None:
             self._ahead.saw(self.time if at is None else at)
@@ -140,11 +141,13 @@ class InputHandle(_Entry, Generic[R]):
 
     def advance_to(self, time: Time) -> None:
         """Promises that nothing will be sent before `time`. Advancing to where the input is does nothing."""
-        self._require_open("advance_to")
-        time = self._output.domain.check(time)
-        if not self._output.domain.less_equal(self.time, time):
+        if self._closed or self._dataflow.dropped or not self._dataflow.built:
+            self._require_open("advance_to")
+        domain = self._output.domain
+        time = domain.check(time)
+        if not domain.less_equal(self._capability.time, time):
             raise TimeError(f"{self._name} is at {self.time!r} and cannot go back to {time!r}")
-        self._capability.downgrade(time)
+        self._capability.downgrade_checked(time)
         if self._ahead is not None:
             self._ahead.consider()
 

@@ -19,6 +19,8 @@ from dataflow.errors import ProtocolError
 from dataflow.progress.change_batch import ChangeBatch
 from dataflow.progress.tracker import Change, Pointstamp
 
+UNNUMBERED = -1  # in the place of a number: a batch that comes in order because of the way on which it comes
+
 
 @dataclass(slots=True)
 class ProgressBatch:
@@ -46,9 +48,13 @@ class Outbox:
         """The batch to broadcast now, to this worker as well; None if everything cancelled out."""
         if not self.pending.counts:
             return None
-        batch = ProgressBatch(self._sender, self._sequence, tuple(self.pending.drain()))
+        return ProgressBatch(self._sender, self.take_number(), tuple(self.pending.drain()))
+
+    def take_number(self) -> int:
+        """The number of a batch that is being sent."""
+        number = self._sequence
         self._sequence += 1
-        return batch
+        return number
 
 
 class Inbox:
@@ -57,12 +63,10 @@ class Inbox:
     def __init__(self, expected: dict[int, int] | None = None) -> None:
         self._expected: dict[int, int] = {} if expected is None else expected  # by sender; 0 of those who are not there
 
-    def due_from(self, sender: int) -> int:
-        """The number of the next batch of a sender."""
-        return self._expected.get(sender, 0)
-
     def accept(self, batch: ProgressBatch) -> tuple[Change, ...]:
         """The changes to apply; ProtocolError if a batch was lost, repeated or overtaken."""
+        if batch.sequence == UNNUMBERED:
+            return batch.changes
         expected = self._expected.get(batch.sender, 0)
         if batch.sequence != expected:
             raise ProtocolError(

@@ -57,6 +57,7 @@ class Tracker(ABC):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.outstanding = 0  # how many pointstamps have a count that is not zero
 
     @abstractmethod
     def propagate(self, changes: Iterable[Change]) -> list[int]:
@@ -75,9 +76,9 @@ class Tracker(ABC):
         """Every count that is not zero (a copy, for looking at)."""
 
     @property
-    @abstractmethod
     def complete(self) -> bool:
         """Whether nothing is outstanding: no message, no capability, anywhere."""
+        return self.outstanding == 0
 
 
 class AcyclicTracker(Tracker):
@@ -101,7 +102,6 @@ class AcyclicTracker(Tracker):
         self._frontiers: list[float] = [inf] * n
         self._into: list[list[tuple[int, int]]] = [[] for _ in range(n)]  # (predecessor, increment)
         self._out_of: list[list[int]] = [[] for _ in range(n)]
-        self._outstanding = 0  # how many pointstamps have a count that is not zero
         for start, end, path in graph.hops():
             a, b = graph.index(start), graph.index(end)
             assert a < b, "locations are not in topological order"
@@ -145,10 +145,10 @@ class AcyclicTracker(Tracker):
             if after:
                 counts[time] = after
                 if not before:
-                    self._outstanding += 1
+                    self.outstanding += 1
             elif before:
                 del counts[time]
-                self._outstanding -= 1
+                self.outstanding -= 1
             if before <= 0:
                 if after > 0:
                     self._push(here, time)
@@ -186,11 +186,6 @@ class AcyclicTracker(Tracker):
         """Every count that is not zero."""
         return {(here, t): n for here, counts in enumerate(self._counts) for t, n in counts.items()}
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is outstanding."""
-        return self._outstanding == 0
-
     def _check(self) -> None:
         for here, counts in enumerate(self._counts):
             present = [t for t, n in counts.items() if n > 0]
@@ -198,7 +193,7 @@ class AcyclicTracker(Tracker):
             assert 0 not in counts.values()
             least = min([self._lows[here], *(self._frontiers[b] + inc for b, inc in self._into[here])])
             assert self._frontiers[here] == least
-        assert self._outstanding == sum(map(len, self._counts))
+        assert self.outstanding == sum(map(len, self._counts))
 
 
 class CyclicTracker(Tracker):
@@ -224,7 +219,6 @@ class CyclicTracker(Tracker):
         self._counts: list[MutableAntichain | TotalAntichain] = [_antichain(domain) for domain in domains]
         self._implied: list[MutableAntichain | TotalAntichain] = [_antichain(domain) for domain in domains]
         self._out_of: list[list[tuple[int, Callable[[Time], Time | None] | None]]] = [[] for _ in levels]
-        self._outstanding = 0
         self._pending: dict[Pointstamp, int] = {}  # the worklist's differences; what cancels stays as a zero
         self._worklist: list[tuple[tuple[Time, ...], Pointstamp]] = []  # (key, pointstamp), a heap, each key once
         for start, end, path in graph.hops():
@@ -238,7 +232,7 @@ class CyclicTracker(Tracker):
             size = len(counts)
             for t, d in counts.update(time, diff):
                 self._enqueue(here, t, d)
-            self._outstanding += len(counts) - size
+            self.outstanding += len(counts) - size
         if not self._worklist:
             return []
         return self._drain()
@@ -290,17 +284,12 @@ class CyclicTracker(Tracker):
         """Every count that is not zero."""
         return {(here, t): n for here, counts in enumerate(self._counts) for t, n in counts.counts.items()}
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is outstanding."""
-        return self._outstanding == 0
-
     def _check(self) -> None:
         for counts, implied in zip(self._counts, self._implied, strict=True):
             counts._check()
             implied._check()
         assert not self._worklist and not self._pending
-        assert self._outstanding == sum(map(len, self._counts))
+        assert self.outstanding == sum(map(len, self._counts))
 
 
 def _domain(levels: Levels) -> Domain:

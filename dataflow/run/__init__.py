@@ -2,8 +2,11 @@
 
 - `worker`: the worker as a program sees it. `pump`: the machinery behind it, which owns the dataflows, the mailbox, the
   transport and flow control.
-- `flowing`: the part of it that weighs what is on its way. `mains`: from the call of main to the end of its worker.
-- `dataflow`: the part of one dataflow that lives on one worker: it runs operators and passes on progress.
+- `flowing`: the part of it that weighs what is on its way. `receiving`: the part that is sent messages. `alarm`: wakes
+  it, no earlier than it needs. `interest`: what a sleeping worker is woken for. `mains`: from the call of main to the
+  end of its worker.
+- `dataflow`: the part of one dataflow that lives on one worker. `stepping`: its heart, which runs operators and passes
+  on progress.
 - `snapshots`: what a dataflow has to do with those.
 - `agreement`: whether all workers build the same dataflows, and as many.
 - `completion`: whether a time is complete everywhere in a dataflow: what sources are paced by.

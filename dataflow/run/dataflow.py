@@ -8,10 +8,8 @@ The seeded scheduler of `dataflow.testing` calls the same pieces in any other or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
-from heapq import heapify, heappop, heappush
-from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import trio
@@ -26,77 +24,59 @@ from dataflow.comm.messages import Data, Dropped, Hello, Message, Progress, Take
 from dataflow.errors import ConstructionError, DataflowDropped, GraphMismatch, ProtocolError, Stuck
 from dataflow.members.history import History
 from dataflow.members.joining import Joinable, begin
-from dataflow.progress.broadcast import Inbox, Outbox
+from dataflow.progress.broadcast import Inbox
 from dataflow.progress.graph import Graph, Source, Target
-from dataflow.progress.tracker import Change, Pointstamp, Tracker, make_tracker
+from dataflow.progress.tracker import make_tracker
 from dataflow.progress.validity import Validity
 from dataflow.run.agreement import first_difference
+from dataflow.run.completion import StreamEnds
+from dataflow.run.interest import EVERYTHING, bit
 from dataflow.run.snapshots import TakesSnapshots
-from dataflow.time.antichain import Antichain
+from dataflow.run.stepping import Stepping
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.members.decisions import Welcome
-    from dataflow.operators.following import ControlStream, Following
+    from dataflow.operators.following import ControlStream
     from dataflow.operators.probe import Probe
     from dataflow.recovery.keeper import Keeper
     from dataflow.run.pump import Pump
     from dataflow.time.timestamp import Domain
     from dataflow.values import Record
 
-SLICE = 0.001  # seconds after the first round of a step in which another may begin
 writing: ContextVar[Dataflow | None] = ContextVar("writing", default=None)
 """The dataflow whose sink the current task writes for, if any. Such a task must not wait for room in that dataflow."""
 
 
-class Dataflow(TakesSnapshots, Joinable):
+class Dataflow(Stepping, TakesSnapshots, Joinable):
     """The part of a dataflow that lives on one worker."""
 
-    tracker: Tracker
-
     def __init__(self, pump: Pump, number: int, name: str, debug: bool, domain: Domain) -> None:
-        self.pump = pump
+        super().__init__(pump, number, name, debug)
         self.root_domain = domain  # of its times
         self.recovers = pump.recovery is not None  # whether it takes snapshots, and goes on from them
-        self.number = number
-        self.name = name
-        self.debug = debug
         self.graph = Graph()
-        self.operators: list[Operator] = []
         self.hooks = HookRegistry()  # through which others reach its state
-        self.outbox = Outbox(pump.index)
         self.history = History(pump.roster.members)  # who takes part, as a function of time
         self.beginning: Welcome | None = pump.beginnings.pop(number, None)  # if this worker joins it
         self.exchanges: list[tuple[OutputPort, int, InputPort]] = []  # with the place of the channel
         self.entries: list[OutputPort] = []  # on which records enter: inputs and sources
         self.fed: list[OutputPort] = []  # those that main feeds
         self.controls: dict[str, ControlStream[Record]] = {}  # by name, streams that are advanced by the run
-        self.followers: list[Following] = []  # streams whose time follows that of the entries
         self.lines: list[int] = []  # operators behind which a time line begins (event time)
         self.keeper: Keeper | None = None  # of snapshots, with recovery
         self.program_nodes: int | None = None  # how many the program added, if the keeper has some besides
         self.resume_at: Time | None = None  # where a recovered dataflow goes on
-        self.built = False
         self.started = trio.Event()  # set when construction is complete, or abandoned
-        self.dropped = False
-        self.stirred = False  # whether the pump has it on its list of those that have something to do
         self.close_inputs: list[Callable[[], None]] = []  # called when main has returned
         self.on_end: list[Callable[[], None]] = []  # called when the dataflow ends: each wakes somebody who waits
         self.probes: list[Probe] = []  # for explanations
         self.unconnected: dict[int, str] = {}  # feedback operators whose loop is still open
         self.inbox = Inbox()
-        self._heard: dict[Pointstamp, int] = {}  # changes received and not applied; what cancels stays as a zero
         self.greeted: set[int] = set()
         self._held: dict[int, list[Message]] = {}  # by sender, messages that arrived before its Hello
         self._inputs: dict[int, InputPort] = {}  # by index of location
-        self._watchers: list[list[Callable[[], None]]] = []  # by index of location
         self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
-        self._active: list[int] = []  # a heap of operators to run in this sweep
-        self._next: list[int] = []  # and in the next
-        self._idle: dict[int, None] = {}  # those to run when there is nothing else to do, in the order of their turns
-        self._cursor = -1  # the operator that runs now, or -1
-        self._last_frontiers: dict[int, Antichain] = {}  # debug mode only
-        self.busy_ns: list[int] = []  # by operator, the time that its steps took in sweeps; for those who look
 
     # Construction
 
@@ -114,12 +94,15 @@ class Dataflow(TakesSnapshots, Joinable):
         self.tracker = make_tracker(self.graph, len(self.history.latest) if self.beginning is None else 0)
         self.busy_ns = [0] * len(self.operators)
         self._validity = Validity(self.graph)
+        self._integers_only = self.graph.integers_only
         self._watchers = [[] for _ in self.graph.locations]
+        self._bits = [bit(self.number, index) for index in range(len(self.graph.locations))]
         self.built = True
         for operator in self.operators:
             self._bind(operator)
         for location, watcher in self._early_watchers:
             self._watchers[self.graph.index(location)].append(watcher)
+        self._tell_interest()
         for source, target in self.graph.edges:
             self._connect(source, target)
         begin(self)
@@ -154,178 +137,23 @@ class Dataflow(TakesSnapshots, Joinable):
         kind = AcknowledgedChannel if port.acknowledged else RoutedChannel
         output.connect(AloneChannel(self, port) if alone else kind(self, port, port.pact))
 
+    def _tell_interest(self) -> None:
+        """Has this worker woken when a frontier moves that somebody here watches, and when a time is complete."""
+        if self.followers:  # which look at frontiers whenever there is a step
+            self.pump.interest = EVERYTHING
+            return
+        ends = {self.graph.index(location) for location in StreamEnds(self).locations}
+        for index, watchers in enumerate(self._watchers):
+            if watchers or index in ends:
+                self.pump.interest |= self._bits[index]
+
     def watch(self, location: Source | Target, watcher: Callable[[], None]) -> None:
         """Has `watcher` called whenever the frontier at `location` has changed."""
         if self.built:
             self._watchers[self.graph.index(location)].append(watcher)
+            self._tell_interest()
         else:
             self._early_watchers.append((location, watcher))
-
-    # Running
-
-    def schedule(self, number: int) -> None:
-        """Puts an operator on the list of those to run: in this sweep if its turn is still to come."""
-        if number > self._cursor:
-            heappush(self._active, number)
-        else:
-            self._next.append(number)
-        if not self.stirred:
-            self.stir()
-
-    def stir(self) -> None:
-        """Has the pump step this dataflow in its next turn. Whatever gives it something to do ends here."""
-        if self.built:  # or it will be, and be stirred then
-            if not self.stirred:
-                self.stirred = True
-                self.pump.stirred.append(self)
-            self.pump.wake()
-
-    @property
-    def runnable(self) -> list[int]:
-        """The operators that have something to do."""
-        return sorted({*self._active, *self._next, *self._idle})
-
-    def schedule_idle(self, number: int) -> None:
-        """Has an operator run when there is nothing else to do."""
-        self._idle[number] = None
-        if not self.stirred:
-            self.stir()
-
-    def run(self, number: int, idle: bool = False) -> None:
-        """Runs the step of one operator. What it raises gets a note that says where it was raised."""
-        operator = self.operators[number]
-        operator.active = False
-        operator.is_idle = idle
-        self._idle.pop(number, None)
-        try:
-            operator.step()
-        except StopIteration as error:  # which would mean something else to the coroutine that called us
-            wrapped = RuntimeError(f"StopIteration was raised: {error!r}")
-            wrapped.add_note(self.where(operator))
-            raise wrapped from error
-        except BaseException as error:
-            error.add_note(self.where(operator))
-            raise
-        for port in operator.inputs:
-            port.message.live = False  # the step is over, and with it the right that came with its last message
-        if operator.owed and not operator.queued:
-            self._acknowledge_taken(operator)
-
-    def _acknowledge_taken(self, operator: Operator) -> None:
-        """Acknowledges what the operator has taken, so that those who sent it may send more."""
-        for sender, size in operator.owed:
-            self.pump.took(sender, size)
-        operator.owed.clear()
-        for port in operator.inputs:
-            for sender, size in port.owed.items():
-                self.pump.send(sender, Taken(self.pump.index, self.number, port.index, size))
-            port.owed.clear()
-
-    def run_only(self, number: int) -> None:
-        """Runs one of the runnable operators, out of turn (for the seeded scheduler)."""
-        for waiting in (self._active, self._next):
-            if number in waiting:
-                waiting.remove(number)
-                heapify(self._active)
-                self.run(number)
-                return
-        self.run(number, idle=number in self._idle)
-
-    def sweep(self) -> None:
-        """Runs every operator that has something to do once, in the order of construction."""
-        if self._next:
-            for number in self._next:
-                heappush(self._active, number)
-            self._next = []
-        active, busy = self._active, self.busy_ns
-        last = perf_counter_ns()
-        try:
-            while active:
-                self._cursor = number = heappop(active)
-                self.run(number)
-                now = perf_counter_ns()  # one look at the clock for each step: its end is where the next begins
-                busy[number] += now - last
-                last = now
-        finally:
-            self._cursor = -1
-
-    def flush(self) -> None:
-        """Broadcasts every change since the last flush to all workers, this one included."""
-        for follower in self.followers:
-            follower.follow()  # in the same batch as whom it follows
-        batch = self.outbox.flush()
-        if batch is not None:
-            self.hear(batch.changes)
-            if self.pump.roster.others:
-                self.pump.broadcast(Progress(self.pump.index, self.number, batch))
-
-    def hear(self, changes: Iterable[Change]) -> None:
-        """Keeps changes until `settle` applies them. A message that was sent and taken in the meantime cancels out."""
-        heard = self._heard
-        for pointstamp, diff in changes:
-            heard[pointstamp] = heard.get(pointstamp, 0) + diff
-        if not self.stirred:
-            self.stir()
-
-    def settle(self) -> None:
-        """Applies the changes that have been received, and calls the watchers of every frontier that moved."""
-        if not self._heard:
-            return
-        changes, self._heard = self._heard, {}
-        for index in self.tracker.propagate(changes.items()):
-            if self.debug:
-                self._assert_monotone(index)
-            for watcher in self._watchers[index]:
-                watcher()
-
-    @property
-    def unsettled(self) -> bool:
-        """Whether changes have been received and not applied."""
-        return bool(self._heard)
-
-    @property
-    def busy(self) -> bool:
-        """Whether there is something to do without hearing from anybody."""
-        return bool(self._active or self._next or self._heard or self.outbox.pending.counts or self._idle)
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing can happen here any more."""
-        return self.dropped or (not self.busy and self.tracker.complete)
-
-    def step(self, rounds: int = 16) -> None:
-        """Runs operators and settles progress until there is nothing to do; at most `rounds` times, and not again once
-        `SLICE` is over: other dataflows, main and the transport have their turn. If there is nothing to do to begin
-        with, one of the operators that wait for that has its turn."""
-        until = 0.0
-        if self._idle and not (self._active or self._next or self._heard or self.outbox.pending.counts):
-            self.run(next(iter(self._idle)), idle=True)
-        for number in range(rounds):
-            if self._active or self._next:
-                self.sweep()
-            self.flush()
-            if not number:
-                self.pump.flush_transport()  # what we find out now, others can find out at the same time
-            self.settle()
-            if not (self._active or self._next or self.outbox.pending.counts):
-                return
-            now = self.pump.clock.now()
-            if not number:
-                until = now + SLICE
-            elif now >= until:
-                return
-
-    def where(self, operator: Operator) -> str:
-        """The note that an exception gets."""
-        return (
-            f"in operator {operator.label} of dataflow {self.name!r} on worker {self.pump.index} of {self.pump.peers}"
-        )
-
-    def _assert_monotone(self, index: int) -> None:
-        now = self.tracker.frontier(index)
-        before = self._last_frontiers.get(index)
-        assert before is None or before.dominates(now), (self.graph.name(self.graph.locations[index]), before, now)
-        self._last_frontiers[index] = now
 
     # Flow control
 
@@ -421,7 +249,8 @@ class Dataflow(TakesSnapshots, Joinable):
         """Discards all messages and all work of this dataflow, and wakes whoever waits for it."""
         self.dropped = True
         self._why_dropped = why
-        self._active, self._next, self._heard = [], [], {}
+        self._active.clear()
+        self._next, self._heard = [], {}
         for operator in self.operators:
             for port in operator.inputs:
                 port.queue.clear()

@@ -7,7 +7,6 @@ operators' steps and main touch it, so nothing here needs a lock. Programs see a
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
@@ -17,33 +16,22 @@ from typing import TYPE_CHECKING
 import trio
 
 from dataflow.build.scope import Scope
-from dataflow.comm.backlog import Backlog
-from dataflow.comm.conversation import Conversation
-from dataflow.comm.flow import DEFAULT_LIMIT, Flow
-from dataflow.comm.messages import (
-    AnyMessage,
-    BlocksReturned,
-    Consumed,
-    Data,
-    Finished,
-    Goodbye,
-    Membership,
-    Message,
-    Pressure,
-    Progress,
-)
+from dataflow.comm.flow import DEFAULT_LIMIT
+from dataflow.comm.messages import AnyMessage, Finished
 from dataflow.comm.transport import Transport
-from dataflow.errors import ConstructionError, ProtocolError
+from dataflow.errors import ConstructionError
 from dataflow.members.changing import Changing
 from dataflow.members.roster import Roster
-from dataflow.run.agreement import check_finished, check_unbuilt
+from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.explain import warn_if_stuck
-from dataflow.run.flowing import Flowing
+from dataflow.run.interest import EVERYTHING
 from dataflow.run.mains import run_main
 from dataflow.run.meters import Meter
+from dataflow.run.receiving import Receiving
 from dataflow.run.signal import Signal, Waiters
+from dataflow.run.stepping import Stepping
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
@@ -53,10 +41,12 @@ if TYPE_CHECKING:
     from dataflow.members.scaling import Launcher
     from dataflow.recovery.resume import Resume
 
+_AT_ONCE = 16  # times that main looks for messages before other tasks get their turn
+_BREATH = 500e-6  # seconds
 WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
-class Pump(Flowing):
+class Pump(Receiving):
     """The machinery of worker `index`, one of `peers` workers that together run the same dataflows."""
 
     def __init__(
@@ -70,8 +60,7 @@ class Pump(Flowing):
         joins: bool = False,
     ) -> None:
         """`joins`: it joins workers that have begun, and waits to be told where."""
-        super().__init__(Flow(peers, limit))
-        self.index = index
+        super().__init__(index, peers, limit)
         self.recovery = recovery  # where snapshots are kept and what to go on from, if anything is
         self.peers = peers
         self.warn_after = warn_after
@@ -79,23 +68,21 @@ class Pump(Flowing):
         self.transport: Transport | None = None
         self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
-        self._mailbox: deque[AnyMessage] = deque()
-        self._dataflows: dict[int, Dataflow] = {}
-        self.stirred: list[Dataflow] = []  # invariant: holds every dataflow that has something to do, each once
-        self.built = 0  # how many dataflows main has built
-        self._ended: set[int] = set()  # numbers of dataflows that are complete or dropped
-        self._unbuilt = Backlog(limit)  # messages for dataflows that main has not built yet
+        self.interest = 0  # what this worker is woken for
+        self.moved = 0  # frontiers that have moved here, and others have not been told
+        self.stirred: list[Stepping] = []  # invariant: holds every dataflow that has something to do, each once
         self.roster = Roster(index, range(peers) if not joins else (index,))
         self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
         self.changes = Changing(self, joins)
         self.launcher: Launcher | None = None  # who can start more workers
-        self.conversations = {peer: Conversation(peer) for peer in range(peers)}  # with those at the ends of links
-        self._finished: dict[int, int] = {}  # by peer whose main has returned, how many dataflows it built
-        self._main_returned = False
         self._building: Dataflow | None = None
         self._nursery: trio.Nursery | None = None
         self.awake = False  # whether it has been woken, or is at work
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
+        self._alarm: Alarm | None = None  # who wakes the pump's task, while it runs
+        self._due = False  # whether that is to be done when the current task's step is over
+        self._breathed = -inf  # when main last let all others run
+        self._breaths = 0  # how often it has not, since
         self._stepping = False
         self._failed = False
         self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
@@ -154,6 +141,16 @@ class Pump(Flowing):
         """Wakes the pump: there is something to do."""
         if not self.awake:
             self.awake = True
+            if self._alarm is None:
+                self.signal.set()
+            else:
+                self._due = True
+                self._alarm.due.append(self)
+
+    def alarmed(self) -> None:
+        """The step of the task that woke the pump is over: its own task is woken, unless all has been done."""
+        if self._due:
+            self._due = False
             self.signal.set()
 
     def rest(self) -> None:
@@ -163,24 +160,6 @@ class Pump(Flowing):
         self.stirred.clear()
         self.awake = False
 
-    def post(self, message: AnyMessage) -> None:
-        """Leaves a message for this worker, and wakes it."""
-        self._mailbox.append(message)
-        self.wake()
-
-    def receive(self, message: AnyMessage) -> None:
-        """Accepts a message from a link, which keeps the order of messages. The caller calls `turn` afterwards."""
-        if self.changes.listening:
-            self.changes.unheard.append(message)  # a joiner does not know yet what its peers may say
-        else:
-            self.conversations[message.sender].hear(message)
-        self._mailbox.append(message)
-
-    def said_goodbye(self, message: Goodbye) -> None:
-        """Accepts a peer's last message."""
-        if not self.changes.left:  # else all of them say goodbye to this worker, and not to each other
-            self.conversations[message.sender].hear(message)
-
     def send(self, to: int, message: AnyMessage) -> None:
         """Sends a message to another worker."""
         assert self.transport is not None
@@ -188,8 +167,10 @@ class Pump(Flowing):
 
     def broadcast(self, message: AnyMessage) -> None:
         """Sends a message to every other worker."""
-        for to in self.roster.others:
-            self.send(to, message)
+        others = self.roster.others
+        if others:
+            assert self.transport is not None
+            self.transport.broadcast(others, message)
 
     def spawn(self, task: Callable[[], Awaitable[None]], name: str) -> None:
         """Starts a task that lives no longer than the worker: a source, an asynchronous sink."""
@@ -227,11 +208,6 @@ class Pump(Flowing):
         """Whether main is building a dataflow."""
         return self._building is not None
 
-    @property
-    def unbuilt(self) -> dict[int, list[int]]:
-        """Dataflows that others have built and this worker has not: number, and by whom."""
-        return self._unbuilt.senders
-
     def step_now(self) -> None:
         """Takes the mail and steps every dataflow that has something to do. The others are not even looked at."""
         if self._stepping:
@@ -240,26 +216,33 @@ class Pump(Flowing):
             return  # the exception is on its way out; another step would only raise again
         self._stepping = True
         try:
-            self.take_mail()
-            if self.changes.stopped:
+            if self._mailbox:
+                self.take_mail()
+            changes = self.changes
+            if changes.stopped:
                 return
-            stirred, self.stirred = self.stirred, []
-            for dataflow in stirred:
-                if dataflow.busy and not dataflow.dropped:  # what has ended says nothing more
-                    dataflow.step()
-                dataflow.stirred = False
-                if dataflow.complete:
-                    self._forget(dataflow)
-                elif dataflow.busy:
-                    dataflow.stir()
-            if self.changes.left:
-                self.changes.leaving.look()
-            self._wake_idle()
+            if self.stirred:
+                self._step_dataflows()
+            if changes.left:
+                changes.leaving.look()
+            if self._idle_waiters:
+                self._wake_idle()
         except BaseException:
             self._failed = True
             raise
         finally:
             self._stepping = False
+
+    def _step_dataflows(self) -> None:
+        stirred, self.stirred = self.stirred, []
+        for dataflow in stirred:
+            if not dataflow.dropped:  # what has ended says nothing more
+                dataflow.step()
+            dataflow.stirred = False
+            if dataflow.dropped or (not dataflow.tracker.outstanding and dataflow.complete):
+                self._forget(dataflow)
+            elif dataflow.busy:
+                dataflow.stir()
 
     def act(self, action: Callable[[], None]) -> None:
         """Does one thing of many, for a scheduler that chooses them one by one."""
@@ -277,15 +260,23 @@ class Pump(Flowing):
         switch between tasks.
         """
         began = perf_counter_ns()
+        transport = self.transport
+        assert transport is not None
         awake, self.awake = self.awake, True  # whatever wakes us during the turn is part of it
         try:
+            transport.collect()
             self.step_now()
         finally:
             self.awake = awake
-        assert self.transport is not None
-        self.transport.flush()
-        if self.busy:
+        transport.flush()
+        if self.moved:
+            self.tell_moved()
+        if self._mailbox or (self.stirred and not self.changes.stopped):
             self.wake()
+        else:
+            transport.concluded()
+            if self._due:  # all has been done that the pump was woken for
+                self._due = self.awake = False
         self.meter.turned(began, perf_counter_ns())
 
     def turn_before_waiting(self) -> None:
@@ -297,79 +288,69 @@ class Pump(Flowing):
         """Takes a turn in main's task. What an operator raises is not for main to catch: `run` raises it."""
         try:
             self.turn()
-            if self.transport is not None and not self._failed:
-                self.transport.poll()
+            self._turn_if_news()
         except Exception as error:
             self._fail_in_run(error)
 
-    def linger(self) -> bool:
-        """For a main that is about to wait: looks for messages for a moment; whether some came. Not while simulated."""
-        if not self._pumped or self._stepping or self._failed or self.transport is None or self.busy:
+    def _turn_if_news(self) -> bool:
+        assert self.transport is not None
+        if self._failed or not self.transport.collect():
             return False
+        self.turn()
+        return True
+
+    def comes_true(self, happened: Callable[[], bool]) -> bool:
+        """For a main that is about to wait: does what there is to do, which saves a switch of tasks, and looks for
+        messages for a moment. Whether what it waits for has happened. Not while simulated."""
+        if not self._pumped or self._stepping:
+            return happened()
+        transport = self.transport
+        assert transport is not None
+        transport.stay_awake()
         try:
-            return self.transport.linger()
+            self.turn()
+            for _ in range(_AT_ONCE):
+                if happened() or self.busy or self._failed or not (self._turn_if_news() or transport.linger()):
+                    break
         except Exception as error:
             self._fail_in_run(error)
-            return False
+        if not self.may_sleep():
+            self.wake()
+        return happened()
+
+    async def breathe(self) -> None:
+        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their
+        turn, every 16th time, and after half a millisecond. Each time would cost a quarter of an epoch."""
+        now = self.clock.now()
+        self._breaths += 1
+        if self._pumped and self._breaths < _AT_ONCE and now - self._breathed < _BREATH:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            self._breathed, self._breaths = now, 0
+            await trio.lowlevel.checkpoint()
 
     def _fail_in_run(self, error: Exception) -> None:
         self._failure = error
         self.signal.set()
 
-    def flush_transport(self) -> None:
-        """Flushes the transport before the turn is over, so that others can start on what was sent."""
+    def exchange(self) -> None:
+        """Flushes the transport before the turn is over, so that others can start on what was sent, and looks what they
+        have sent: of two that tell each other of progress at the same time, one at least has heard all of it."""
         assert self.transport is not None
         self.transport.flush()
+        self.transport.collect()
 
-    def take_mail(self) -> None:
-        """Delivers every message in the mailbox."""
-        mailbox = self._mailbox
-        while mailbox:
-            self.deliver(mailbox.popleft())
+    def tell_moved(self) -> None:
+        """Wakes those who watch a frontier that has moved."""
+        moved, self.moved = self.moved, 0
+        assert self.transport is not None
+        self.transport.flush()  # or they would find nothing new
+        self.transport.wake_watchers(moved)
 
-    def deliver(self, message: AnyMessage) -> None:
-        """Delivers one message to its dataflow; holds it if main has not built that yet."""
-        if self.changes.listening and self.changes.keep_back(message):
-            return
-        if type(message) is Progress or type(message) is Data:  # nearly all are
-            self._deliver_to_dataflow(message)
-        elif isinstance(message, Finished):
-            self._finished[message.sender] = message.dataflows
-            self._check_counts()
-        elif isinstance(message, Consumed):
-            self.flow_changed(self.flow.acknowledged(self.index, message.size, message.sender))
-        elif isinstance(message, Pressure):
-            if message.dataflow not in self._ended:
-                self.flow.pressed(message.sender, message.on, message.dataflow)
-            if not message.on:
-                self.make_room()
-        elif isinstance(message, Membership):
-            self.changes.heard(message)
-        elif isinstance(message, Goodbye | BlocksReturned):
-            raise ProtocolError(f"worker {message.sender} sent {message!r}, which concerns its link alone")
-        else:
-            self._deliver_to_dataflow(message)
-
-    def _deliver_to_dataflow(self, message: Message) -> None:
-        dataflow = self._dataflows.get(message.dataflow)
-        if dataflow is not None:
-            dataflow.receive(message)
-        elif self.changes.left:
-            return  # it builds no more
-        elif message.dataflow not in self._ended:
-            self._unbuilt.hold(message, self.index)
-            self._check_counts()
-        elif isinstance(message, Data):
-            self.took(message.sender, message.size)
-
-    def leaves(self, worker: int) -> None:
-        """A worker builds no more."""
-        self._finished.pop(worker, None)
-
-    def forget(self, worker: int) -> None:
-        """A worker has left."""
-        self.flow_changed(self.flow.left(self.index, worker))
-        self.make_room()
+    def may_sleep(self) -> bool:
+        """Others are to wake this worker; False if there is something to do, or something has arrived already."""
+        assert self.transport is not None
+        return not self.busy and self.transport.may_sleep(EVERYTHING if self.changes.left else self.interest)
 
     def retire(self) -> None:
         """Forgets dataflows that are complete, and wakes whoever waits for that."""
@@ -380,7 +361,7 @@ class Pump(Flowing):
                 self._forget(dataflow)
         self._wake_idle()
 
-    def _forget(self, dataflow: Dataflow) -> None:
+    def _forget(self, dataflow: Stepping) -> None:
         if self._dataflows.pop(dataflow.number, None) is not None:
             self._ended.add(dataflow.number)
             dataflow.notify_end()
@@ -388,11 +369,6 @@ class Pump(Flowing):
     def _wake_idle(self) -> None:
         if self._idle_waiters and self.complete:
             self._idle_waiters.wake()
-
-    def _check_counts(self) -> None:
-        """GraphMismatch if another worker's main has returned without building what this one has, or the reverse."""
-        check_finished(self.index, self.built, self.dataflows, self._finished)
-        check_unbuilt(self.index, self.built, self.unbuilt if self._main_returned and not self.changes.left else {})
 
     def finish(self) -> None:
         """Main has returned: closes its inputs and tells the others."""
@@ -418,6 +394,7 @@ class Pump(Flowing):
     async def run(self) -> None:
         """Steps the worker whenever it is awake; sleeps in between. Runs until cancelled."""
         self._pumped = True
+        self._alarm = alarm_of_this_loop()
         if self.warn_after is not None:
             self.spawn(Watch(self, self.warn_after).run, f"watch of worker {self.index}")
         while True:
@@ -425,8 +402,10 @@ class Pump(Flowing):
             if self._failure is not None:
                 raise self._failure
             self.awake = True
+            assert self.transport is not None
+            self.transport.stay_awake()
             self.turn()  # which flushes the transport in any case
-            while self.busy:
+            while not self.may_sleep():
                 await trio.lowlevel.checkpoint()  # main and the transports get their turn
                 self.turn()
             self.rest()  # nothing can have happened since the last look: this is one thread

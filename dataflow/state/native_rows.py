@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 from dataflow.build.builder import Context, OperatorBuilder, require_callable
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
-from dataflow.channels.blame import name_last
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import ticks
 from dataflow.operators.failing import Errors, guarded, require_errors, separate
-from dataflow.state.binning import KnownBins, bin_of, shift_of
+from dataflow.state.binning import Binning, bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
@@ -45,23 +44,15 @@ class ExchangeBins(Pact):
     validates = True  # one worker needs the bins as well
 
     def __init__(self, key: KeyOf, bins: int) -> None:
-        self._key = key
-        self._shift = shift_of(bins)
-        self._known = KnownBins(self._shift)
+        self._binning = Binning(key, shift_of(bins))
 
     def split(self, batch: Batch, peers: int) -> Sequence[Rows]:
+        bins = self._binning.bins(batch)
+        if peers == 1:
+            return [list(zip(bins, batch, strict=True))]
         parts: list[Rows] = [[] for _ in range(peers)]
-        key_of, shift, known = self._key, self._shift, self._known
-        records = iter(batch)
-        try:
-            for record in records:
-                key = key_of(record)
-                kind = type(key)
-                bin = known[key] if kind is str or kind is int else bin_of(key, shift)
-                parts[bin % peers].append((bin, record))
-        except Exception as error:
-            name_last(error, batch, records)
-            raise
+        for pair in zip(bins, batch, strict=True):
+            parts[pair[0] % peers].append(pair)
         return parts
 
 

@@ -99,6 +99,8 @@ class Integers(Domain):
         return time
 
     def normal(self, time: Time) -> Time:
+        if type(time) is int:
+            return time
         return self._moment(time) if is_moment(time) else self.check(time)  # one before 1970 has passed
 
     def holds(self, time: Time) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from dataflow.channels.blame import name_last, name_time
 from dataflow.channels.pact import Batch
@@ -12,7 +12,7 @@ from dataflow.state.values import Key, Record
 from dataflow.time.order import Time
 from megaphone.control.arranging import Arrangement
 from megaphone.control.configuration import Table
-from megaphone.keys.hashing import KnownBins, bin_of
+from megaphone.keys.hashing import Binning
 from megaphone.keys.keyspace import RowKeys, RowOverrides
 from megaphone.router.routing import Parts, Router, Shared
 
@@ -25,24 +25,20 @@ class RowRouter(Router[Rows]):
     ) -> None:
         super().__init__(context, shared, initial, len(key_of), keys)
         self._key_of = key_of  # one per data input
-        self._keys = keys
         self._table: Table | None = None
-        self._known = KnownBins(keys.shift)
+        self._binnings = [Binning(key, keys.shift) for key in key_of]
         self._owners: list[int] = []  # of _table: a list is faster to look into, one by one
 
     def route(self, time: Time, port: int, batch: Batch) -> Parts:
-        owners, key_of, shift = self._owners_at(time), self._key_of[port], self._keys.shift
+        owners = self._owners_at(time)
         overrides = self._configurations.overrides_at(time)
         parts = self._no_parts()
-        records = iter(batch)
-        rest: Iterable[Record] = records
-        if overrides is not None:
-            assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
-            rest = place_apart(records, key_of, overrides.workers, parts)
         try:
-            place(rest, key_of, shift, self._known, owners, parts)
+            if overrides is not None:
+                assert isinstance(overrides, RowOverrides)  # as RowKeys makes them
+                batch = place_apart(batch, self._key_of[port], overrides.workers, parts)
+            place(batch, self._binnings[port], owners, parts)
         except Exception as error:
-            name_last(error, batch, records)
             name_time(error, time)
             raise
         return Parts(parts)
@@ -57,26 +53,28 @@ class RowRouter(Router[Rows]):
         return [[] for _ in range(self._context.span)]
 
 
-def place(
-    batch: Iterable[Record], key_of: KeyOf, shift: int, known: KnownBins, owners: list[int], parts: list[Rows]
-) -> None:
+def place(batch: Batch, binning: Binning, owners: list[int], parts: list[Rows]) -> None:
     """Puts records with the bins of their keys where those are."""
-    for record in batch:
-        key = key_of(record)
-        kind = type(key)
-        number = known[key] if kind is str or kind is int else bin_of(key, shift)
-        parts[owners[number]].append((number, record))
+    for pair in zip(binning.bins(batch), batch, strict=True):
+        parts[owners[pair[0]]].append(pair)
 
 
-def place_apart(batch: Iterable[Record], key_of: KeyOf, workers: dict[Key, int], parts: list[Rows]) -> Iterator[Record]:
-    """Puts records whose keys live apart where these do, and yields the others."""
-    for record in batch:
-        key = key_of(record)
-        try:
-            worker = workers.get(key)
-        except TypeError:  # a key that has no hash: the others' hashing says so in more words
-            worker = None
-        if worker is None:
-            yield record
-        else:
-            parts[worker].append(((key,), record))
+def place_apart(batch: Batch, key_of: KeyOf, workers: dict[Key, int], parts: list[Rows]) -> list[Record]:
+    """Puts records whose keys live apart where these do; the others."""
+    rest: list[Record] = []
+    records = iter(batch)
+    try:
+        for record in records:
+            key = key_of(record)
+            try:
+                worker = workers.get(key)
+            except TypeError:  # a key that has no hash: the others' hashing says so in more words
+                worker = None
+            if worker is None:
+                rest.append(record)
+            else:
+                parts[worker].append(((key,), record))
+    except Exception as error:
+        name_last(error, batch, records)
+        raise
+    return rest

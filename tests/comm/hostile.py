@@ -25,8 +25,8 @@ from dataflow.columns import Columns
 from dataflow.comm.arena import LARGE, Arena
 from dataflow.comm.handshake import Keys
 from dataflow.comm.link import Link, SharedArenas
+from dataflow.comm.linked import Linked
 from dataflow.comm.pipes import SocketPipe
-from dataflow.comm.transport import Linked
 from dataflow.comm.wire import encode_messages
 from dataflow.lowlevel import ToWorker
 from dataflow.run.exceptions import leaves

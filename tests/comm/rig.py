@@ -1,4 +1,5 @@
-"""Every transport as a way to run one script on several ends: in one loop, in forked processes, over TCP and TLS."""
+"""Every transport as a way to run one script on several ends: in one loop, in forked processes, through rings, over TCP
+and TLS."""
 
 from __future__ import annotations
 
@@ -17,16 +18,21 @@ from typing import Any
 import trio
 
 from dataflow.comm.arena import Arena
+from dataflow.comm.hall import Hall, HallPlan, make_hall
 from dataflow.comm.handshake import Identity, Keys, cluster_digest
 from dataflow.comm.link import Link, SharedArenas
-from dataflow.comm.messages import AnyMessage
+from dataflow.comm.linked import Linked
+from dataflow.comm.messages import AnyMessage, Progress
 from dataflow.comm.patience import Patience
 from dataflow.comm.pipes import SocketPipe
-from dataflow.comm.transport import InProcess, Linked, Transport
+from dataflow.comm.ring import RingPipe
+from dataflow.comm.transport import InProcess, Transport
 from dataflow.launch.hosts import Tls
 from dataflow.launch.mesh import connect_all
 from dataflow.launch.neighbours import direction_key
 from dataflow.members.roster import Roster
+from dataflow.progress.broadcast import UNNUMBERED, ProgressBatch
+from dataflow.run.interest import EVERYTHING
 
 HANG = 30.0  # seconds: a fail-safe, not an expectation
 SECRET = b"a secret for tests only"
@@ -57,6 +63,14 @@ class End:
             self.transport.send(to, message)
         if flush:
             self.transport.flush()
+
+    def broadcast(self, *messages: AnyMessage) -> None:
+        """Sends messages to all others."""
+        assert self.transport is not None
+        for message in messages:
+            self.transport.broadcast(self.others, message)
+        self.transport.flush()
+        self.transport.wake_watchers(EVERYTHING)
 
     def of(self, sender: int) -> list[AnyMessage]:
         """What has arrived from one of the others."""
@@ -92,17 +106,46 @@ class _Worker:
         self.receive = end.deliver
         self.turn = end.turn
         self.said_goodbye = lambda goodbye: None
+        self.hear_letter = end.deliver
+        self._end = end
+        self._woken = trio.Event()
         self.roster = Roster(end.index, range(end.peers))
+
+
+    def hear_changes(self, senders: list[int], dataflow: int, words: list[int], start: int, stop: int) -> None:
+        changes = tuple([((words[at + 1], words[at + 2]), words[at + 3]) for at in range(start, stop, 4)])
+        for sender in senders:
+            self._end.deliver(Progress(sender, dataflow, ProgressBatch(sender, UNNUMBERED, changes)))
+
+    def may_sleep(self) -> bool:
+        assert self._end.transport is not None
+        return self._end.transport.may_sleep(EVERYTHING)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        """As a pump does: collects what there is whenever it is woken."""
+        while True:
+            await self._woken.wait()
+            self._woken = trio.Event()
+            assert self._end.transport is not None
+            self._end.transport.stay_awake()
+            while self._end.transport.collect() or not self.may_sleep():
+                self.turn()
+                await trio.lowlevel.checkpoint()
 
 
 async def _play(end: End, links: Mapping[int, Link], script: Script, patience: Patience | None = None) -> None:
     """Runs a script over links, says goodbye as workers do, and closes."""
-    transport = Linked(_Worker(end), links, patience)  # type: ignore[arg-type]
+    worker = _Worker(end)
+    transport = Linked(worker, links, patience)  # type: ignore[arg-type]
     end.transport = transport
     try:
         with trio.fail_after(HANG):
             async with trio.open_nursery() as nursery:
                 transport.start(nursery)
+                nursery.start_soon(worker.run)
                 await script(end)
                 await transport.say_goodbye()
                 nursery.cancel_scope.cancel()
@@ -136,6 +179,20 @@ def socket_pairs(script: Script, peers: int) -> None:
         async with trio.open_nursery() as nursery:
             for index in range(peers):
                 nursery.start_soon(_play, End(index, peers), _links(pairs, index), script)
+
+    trio.run(run)
+
+
+def rings(script: Script, peers: int) -> None:
+    """Ends in one trio loop that speak through memory, of which there is little."""
+    pairs = _pairs(peers)
+    plan, memory = _hall(peers)
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            for index in range(peers):
+                links = _ring_links(pairs, Hall(plan, memory, index))
+                nursery.start_soon(_play, End(index, peers), links, script)
 
     trio.run(run)
 
@@ -174,6 +231,26 @@ def lingering(script: Script, peers: int) -> None:
     processes(script, peers, Patience(few=0))
 
 
+def ring_processes(script: Script, peers: int, patience: Patience | None = None) -> None:
+    """Forked processes that speak through memory: what workers of one host do."""
+    pairs = _pairs(peers)
+    plan, memory = _hall(peers)
+    arenas = [Arena(1 << 20) for _ in range(peers)]
+
+    async def member(index: int) -> None:
+        for (owner, _), sock in pairs.items():
+            if owner != index:
+                sock.close()
+        await _play(End(index, peers), _ring_links(pairs, Hall(plan, memory, index), arenas), script, patience)
+
+    _fork(member, peers, pairs)
+
+
+def ring_lingering(script: Script, peers: int) -> None:
+    """The same, and each looks for more."""
+    ring_processes(script, peers, Patience(few=0))
+
+
 def tcp_processes(script: Script, peers: int, tls: Tls | None = None) -> None:
     """Forked processes that share nothing but addresses and a secret."""
     addresses = _addresses(peers)
@@ -194,6 +271,9 @@ RIGS: dict[str, Rig] = {
     "socket pairs": socket_pairs,
     "processes": processes,
     "processes that linger": lingering,
+    "rings": rings,
+    "rings between processes": ring_processes,
+    "rings between processes that linger": ring_lingering,
     "TCP": tcp,
     "TCP between processes": tcp_processes,
     "TLS between processes": tls,
@@ -226,6 +306,24 @@ def _links(
             keys = Keys(direction_key(key, index, peer), direction_key(key, peer, index))
             shared = SharedArenas(arenas[index], arenas[peer]) if arenas else None
             links[peer] = Link(SocketPipe(sock), keys, peer, shared=shared)
+    return links
+
+
+def _hall(peers: int) -> tuple[HallPlan, memoryview]:
+    plan = HallPlan(peers, board=1 << 12, ring=1 << 12)
+    memory = make_hall(plan)
+    assert memory is not None
+    return plan, memory
+
+
+def _ring_links(
+    pairs: Mapping[tuple[int, int], socket.socket], hall: Hall, arenas: Sequence[Arena] | None = None
+) -> dict[int, Link]:
+    links = {}
+    for (owner, peer), sock in pairs.items():
+        if owner == hall.slot:
+            shared = SharedArenas(arenas[owner], arenas[peer]) if arenas else None
+            links[peer] = Link(RingPipe(hall, peer, sock, peer), None, peer, shared=shared)
     return links
 
 

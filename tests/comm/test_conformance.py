@@ -85,6 +85,47 @@ def test_every_message_arrives_once_and_in_its_senders_order(rig: Rig) -> None:
     rig(script, 3)
 
 
+def changes_of(messages: list[AnyMessage]) -> list[Any]:
+    """Of all progress, one by one: batches that come together may be told as one."""
+    return [(m.dataflow, *change) for m in messages if isinstance(m, Progress) for change in m.batch.changes]
+
+
+def test_what_is_said_to_all_comes_once_in_order_and_before_what_is_said_to_one_afterwards(rig: Rig) -> None:
+    count = 150
+
+    def said(sender: int) -> list[Progress]:
+        chance = Random(f"{sender} says")
+        batches = []
+        for number in range(count):
+            time = number if chance.random() < 0.8 else (number, chance.choice(("pair", "p" * 3000)))
+            changes = tuple(((chance.randrange(3), time), diff) for diff in range(1, chance.choice((2, 4, 60))))
+            batches.append(Progress(sender, chance.randrange(2), ProgressBatch(sender, number, changes)))
+        return batches
+
+    async def script(end: End) -> None:
+        chance = Random(end.index)
+        told = 0
+        for message in said(end.index):
+            end.broadcast(message)
+            told += len(message.batch.changes)
+            if chance.random() < 0.3:
+                end.send(chance.choice(end.others), Consumed(end.index, told))
+            if chance.random() < 0.1:
+                await trio.lowlevel.checkpoint()
+        end.send(end.others[0], Consumed(end.index, told))
+        end.send(end.others[1], Consumed(end.index, told))
+        heard = {peer: changes_of(list(said(peer))) for peer in end.others}
+        while any(changes_of(end.of(peer)) != heard[peer] for peer in end.others):
+            await end.receive(len(end.inbox) + 1)
+        for peer in end.others:
+            before = 0
+            for message in end.of(peer):
+                before += len(changes_of([message]))
+                assert not isinstance(message, Consumed) or message.size <= before
+
+    rig(script, 3)
+
+
 def test_every_kind_of_message(rig: Rig) -> None:
     async def script(end: End) -> None:
         (peer,) = end.others

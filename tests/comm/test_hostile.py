@@ -180,7 +180,7 @@ def test_the_random_lies_are_told_and_found_out() -> None:
             arguments = hostile.random_arguments(chance)
             outcome = hostile.meet(lambda link, chance=chance: hostile._prepare(chance, link), arguments)  # type: ignore[misc]
             ends[hostile.judge(outcome)[:45] if outcome.told else "not told"] += 1
-    assert ends["not told"] < 30 and ends["done"] + ends["waiting"] > 2 and len(ends) > 12
+    assert ends["not told"] < 30 and ends["done"] + ends["waiting"] > 1 and len(ends) > 12
 
 
 # ----------------------------------------------------------------------------------------------------------- the pieces

@@ -392,7 +392,7 @@ def test_a_worker_that_talks_nonsense_is_named(nonsense: Callable[[dataflow.Work
         await trio.sleep(0.01)
         if worker.index == 1:
             assert pump_of(worker).transport is not None
-            pump_of(worker).transport._links[0]._pipe.try_send([nonsense(worker)])  # type: ignore[attr-defined]
+            await pump_of(worker).transport._links[0].pipe.send_some([nonsense(worker)])  # type: ignore[union-attr]
         await trio.sleep_forever()
 
     with failsafe(HANG), pytest.raises(FrameError, match="worker 1") as caught:

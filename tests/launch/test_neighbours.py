@@ -7,16 +7,19 @@ import mmap
 import os
 import socket
 
+import pytest
 import trio
 
-from dataflow.launch.neighbours import Introduction, Neighbours, hand_over, make_memory, map_arenas
+from dataflow.comm.hall import HallPlan
+from dataflow.errors import TooManyWorkers
+from dataflow.launch.neighbours import Introduction, Neighbours, hand_over, make_memory, map_memory
 
 WORKERS = range(3)
 SIZE = 4 * mmap.PAGESIZE
 
 
 def neighbours(index: int, post: socket.socket, life: int) -> Neighbours:
-    return Neighbours(index, WORKERS, {}, post, b"key", {}, life)
+    return Neighbours(index, WORKERS, {}, post, b"key", {}, life=life)
 
 
 def test_what_was_sent_for_an_earlier_life_is_closed() -> None:
@@ -48,25 +51,28 @@ def test_what_was_sent_for_an_earlier_life_is_closed() -> None:
                 assert other.recv(1) == bytes([each.index])
         for each in found:
             again = each.again(4)
-            assert (again.sockets, again.arenas, again.life) == ({}, {}, 4)
+            assert (again.sockets, again.arenas, again.hall, again.life) == ({}, {}, None, 4)
             assert all(sock.fileno() < 0 for sock in each.sockets.values())
 
 
-def test_arenas_of_a_file_are_shared_and_apart() -> None:
+def test_arenas_and_the_hall_of_a_file_are_shared_and_apart() -> None:
     memory = make_memory(WORKERS, SIZE)
-    mine, theirs = map_arenas(memory, WORKERS, SIZE), map_arenas(memory, WORKERS, SIZE)
+    (mine, hall), (theirs, their_hall) = map_memory(memory, WORKERS, SIZE), map_memory(memory, WORKERS, SIZE)
     os.close(memory)
+    hall[:] = b"h" * len(hall)
+    assert len(hall) == HallPlan(len(WORKERS)).size and bytes(their_hall) == bytes(hall)
     places = [mine[worker].lend([bytes([worker + 1]) * SIZE], SIZE) for worker in WORKERS]
     assert places == [0, 0, 0]
     for worker in WORKERS:
         assert bytes(theirs[worker].borrow(0, SIZE, lambda _: None)) == bytes([worker + 1]) * SIZE
+    assert bytes(hall) == b"h" * len(hall)
 
 
-def test_a_file_that_cannot_be_mapped_is_no_memory() -> None:
+def test_a_file_that_cannot_be_mapped_is_an_error() -> None:
     read, write = os.pipe()
     try:
-        arenas = map_arenas(read, WORKERS, SIZE)
+        with pytest.raises(TooManyWorkers, match="cannot map the memory that it shares"):
+            map_memory(read, WORKERS, SIZE)
     finally:
         os.close(read)
         os.close(write)
-    assert [arena.size for arena in arenas.values()] == [0, 0, 0]

@@ -113,10 +113,14 @@ class RowStore(Store[Rows]):
     def _grouped(self, batches: Sequence[Sequence[Rows]]) -> Groups:
         groups: Groups = {}
         for port, parts in enumerate(batches):
+            adding: dict[Place, Callable[[Record], None]] = {}  # by place, the method that adds to its records
             for place, record in itertools.chain.from_iterable(parts):
-                if place not in groups:
-                    groups[place] = [[] for _ in self._keys]
-                groups[place][port].append(record)
+                add = adding.get(place)
+                if add is None:
+                    if place not in groups:
+                        groups[place] = [[] for _ in self._keys]
+                    add = adding[place] = groups[place][port].append
+                add(record)
         return groups
 
     def _count(self, groups: Groups) -> None:
