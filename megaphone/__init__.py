@@ -19,6 +19,7 @@ ordinary stream: as of its time, a bin lives at a worker.
 
 from typing import TYPE_CHECKING
 
+from dataflow.compiled import ahead
 from megaphone import plans
 from megaphone.control.files import follow, read_control
 from megaphone.control.replans import Replan
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from dataflow.state.folds.fold import fold
     from megaphone.frames import col, collect, frame
     from megaphone.operators.columns import join
+
+ahead.expect("dataflow.state.folds.fold", "megaphone.operators.columns", "megaphone.router.columns")
 
 
 def __getattr__(name: str) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.clients.asyncio_thread import AsyncioThread
@@ -30,11 +31,18 @@ class Nats:
 
     async def jetstream(self) -> JetStreamContext:
         """The connection's JetStream; connects first if need be. To be awaited in the loop."""
-        import nats
+        from nats.aio.client import Client
 
         if self._client is None or self._client.is_closed:
             options = {"allow_reconnect": True, "connect_timeout": PATIENCE, **self._settings}
-            self._client = await nats.connect(self._servers, **options)
+            client = Client()
+            try:
+                await client.connect(self._servers, **options)  # type: ignore[arg-type]  # its settings, as users know them
+            except BaseException:  # also when it is cancelled: what it has opened would stay open
+                with suppress(Exception):
+                    await client.close()
+                raise
+            self._client = client
         return self._client.jetstream(timeout=PATIENCE)
 
     def close(self) -> None:

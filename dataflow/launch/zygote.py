@@ -19,6 +19,7 @@ import sys
 import types
 from typing import NoReturn
 
+from dataflow.compiled.ahead import load_ahead
 from dataflow.compiled.telling import Voice, teller
 from dataflow.launch.child import Ends, Load
 from dataflow.launch.descent import end_with_parent, fork
@@ -43,7 +44,7 @@ def serve(connection: int, parent: int) -> NoReturn:
         ends = receive_ends(control, errand.workers)
         sys.argv[:] = errand.argv
         sys.modules["__main__"] = types.ModuleType("__main__")
-        load = _open(parcel, control, ends)
+        load = _open(parcel, control, ends, errand.life > 0)
         with Forks(control, errand, ends, load) as forks:
             try:
                 forks.start_all()
@@ -63,9 +64,9 @@ def serve(connection: int, parent: int) -> NoReturn:
 # Main, and what it uses
 
 
-def _open(parcel: int, control: socket.socket, ends: dict[int, Ends]) -> Load:
+def _open(parcel: int, control: socket.socket, ends: dict[int, Ends], replaces: bool) -> Load:
     """Reads the parcel, and returns the function by which a worker gets what was in it. The process that this returns
-    in has no threads.
+    in has no threads. `replaces`: workers that end are replaced, and then nobody should have to wait for imports.
 
     Reading the parcel imports modules of the program, and so runs their code. If that starts threads, a fork that was
     made before returns from here, and this process only waits for that fork to end.
@@ -83,6 +84,8 @@ def _open(parcel: int, control: socket.socket, ends: dict[int, Ends]) -> Load:
     os.close(waiting)
     try:
         cargo = unpack(os.dup(parcel))
+        if replaces:
+            load_ahead()
         threads = has_threads()
         if threads:
             os.write(go_on, b"x")

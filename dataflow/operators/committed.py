@@ -3,6 +3,7 @@ and takes part in snapshots."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Never, TypeVar
 
@@ -17,7 +18,8 @@ from dataflow.channels.pact import Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
-from dataflow.operators.sinks import Away, Place, Sink, Writer, join_batches
+from dataflow.operators.sinks import Away, Place, Sink, SinkUnavailable, Writer, join_batches
+from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Checked, Integers
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from dataflow.build.stream import Stream
 
 R = TypeVar("R")
+
+_AGAIN = 1.0  # seconds until what the outside has not taken is tried again
 
 
 def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
@@ -91,6 +95,8 @@ class _Committing(Participant):
         self._uncommitted: Time | None = None  # the first written time that was not committed; without recovery only
         self._commit_at = 0.0  # without recovery: when the next commit is due
         self._alarm = False  # whether somebody will wake us to commit
+        patience = 0.0 if keeper is None else keeper.vault.policy.give_up_after
+        self._writing, self._insisting = (_Unavailable(context.clock, patience) for _ in range(2))
         self._gate = scope.dataflow.enrol(self, context.activate)
         if self._gate is None:
             self._resumed.set()
@@ -125,9 +131,21 @@ class _Committing(Participant):
 
     async def commit(self, time: Time, plain: object, token: object) -> None:
         if token is not None:
+            await self._insist(lambda: self._writer.commit(token))
+
+    async def _insist(self, effect: Callable[[], Awaitable[None]]) -> None:
+        """Has an effect that must come before anything else does, also if the outside does not answer for a while."""
+        while True:
             async with self._turn:
                 await trio.lowlevel.checkpoint_if_cancelled()  # else it would open again what the task has closed
-                await self._writer.commit(token)
+                try:
+                    await effect()
+                except SinkUnavailable as error:
+                    self._insisting.bear(error)
+                else:
+                    self._insisting.over()
+                    return
+            await self._context.clock.sleep_until(self._insisting.again_at)
 
     # The task
 
@@ -139,8 +157,7 @@ class _Committing(Participant):
                 return
             await self._resumed.wait()
             if self._gate is not None and self._place.worker == 0:
-                async with self._turn:
-                    await self._writer.recover(self._restored)
+                await self._insist(lambda: self._writer.recover(self._restored))
             while True:
                 await self._signal.wait()
                 while not self._context.dropped and (await self._write_next() or await self._give_share()):
@@ -168,20 +185,35 @@ class _Committing(Participant):
         time = self._waiting.peekitem(0)[0]
         if self._input.could_see(time) or not (self._gate is None or self._gate.opens(time)):
             return False
-        batches = self._waiting.pop(time)
-        try:
-            async with self._turn:
-                for batch, size in batches:
-                    await self._writer.write(time, batch)
-                    self._context.keep(-size)
-        except Exception as error:
-            error.add_note(f"writing a batch at {time!r}")
-            raise
+        if self._writing.error is not None and self._context.clock.now() < self._writing.again_at:
+            return False
+        if not await self._write(time, self._waiting[time]):
+            return False
+        del self._waiting[time]
         self._next = time + 1
         if self._uncommitted is None:
             self._uncommitted = time
             self._commit_at = self._context.clock.now() + self._sink.every
         self._advance()
+        return True
+
+    async def _write(self, time: Time, batches: list[tuple[Batch, int]]) -> bool:
+        """Writes the batches of a time, one by one; False if the outside does not take the next one now."""
+        try:
+            async with self._turn:
+                while batches:
+                    await self._writer.write(time, batches[0][0])
+                    self._context.keep(-batches.pop(0)[1])
+        except SinkUnavailable as error:
+            if self._gate is None:  # nothing could be done again
+                raise
+            self._writing.bear(error)
+            self._context.activate_after(_AGAIN)
+            return False
+        except Exception as error:
+            error.add_note(f"writing a batch at {time!r}")
+            raise
+        self._writing.over()
         return True
 
     def _advance(self) -> None:
@@ -201,11 +233,17 @@ class _Committing(Participant):
 
     async def _give_share(self) -> bool:
         """Prepares what is before the cut, if all of it is here. Nothing later is written meanwhile: the gate is still
-        closed."""
+        closed. What is here and cannot be written gives the snapshot up."""
         gate = self._gate
-        if gate is None or gate.cut is None or not self._complete_before(gate.cut):
+        if gate is None or gate.cut is None:
             return False
         share = Share(seen=self._next - 1 if self._next else None)
+        if not self._complete_before(gate.cut):
+            if self._writing.error is None:
+                return False
+            share.prepare = _failed(self._writing.error)
+            gate.give(share)
+            return True
         try:
             async with self._turn:
                 token = await self._writer.prepare(self._next if gate.cut == FOREVER else gate.cut)
@@ -241,6 +279,32 @@ class _Committing(Participant):
                 await self._writer.commit(token)
         self._uncommitted = None
         self._alarm = False
+
+
+class _Unavailable:
+    """How long the outside has not answered."""
+
+    def __init__(self, clock: Clock, patience: float) -> None:
+        self.error: SinkUnavailable | None = None
+        self.again_at = 0.0
+        self._clock = clock
+        self._patience = patience
+        self._since = 0.0
+
+    def bear(self, error: SinkUnavailable) -> None:
+        """It does not answer: that is told, and raised when it has been so for too long."""
+        now = self._clock.now()
+        if self.error is None:
+            self._since = now
+            print(f"dataflow: {error}; this is tried again every {_AGAIN:g} s", file=sys.stderr)
+        elif now - self._since > self._patience:
+            error.add_note(f"it was tried for {now - self._since:.0f} s (give_up_after)")
+            raise error
+        self.error, self.again_at = error, now + _AGAIN
+
+    def over(self) -> None:
+        """It has answered."""
+        self.error = None
 
 
 def _prepared(token: object) -> Callable[[], Awaitable[object]]:

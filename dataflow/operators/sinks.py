@@ -21,8 +21,8 @@ class SinkError(DataflowError):
 
 
 class SinkUnavailable(SinkError, OSError):
-    """The outside cannot be written to now: a full disk, a locked database, a server that does not answer. A snapshot
-    that meets this is given up and tried again."""
+    """The outside cannot be written to now: a full disk, a locked database, a server that does not answer. What meets
+    this is tried again: a batch and a commit after a moment, a snapshot after its interval."""
 
 
 def join_batches(batches: Sequence[Batch]) -> list[Batch]:
@@ -81,7 +81,8 @@ class Writer(ABC):
 
     @abstractmethod
     async def write(self, time: Time, batch: Batch) -> None:
-        """Takes a batch of a complete time. Times come in order."""
+        """Takes a batch of a complete time. Times come in order. If it raises SinkUnavailable, nothing of the batch was
+        taken: the same batch comes again."""
 
     @abstractmethod
     async def prepare(self, time: Time) -> object:
@@ -91,7 +92,7 @@ class Writer(ABC):
     @abstractmethod
     async def commit(self, token: object) -> None:
         """Makes visible what was prepared under a token, perhaps by another writer, in a run that died. May be
-        repeated."""
+        repeated, and is if it raises SinkUnavailable."""
 
     @abstractmethod
     async def recover(self, tokens: Sequence[object]) -> None:

@@ -3,7 +3,8 @@
 - `policy`: what users say: where, how often, when to give up.
 - `storage`: where snapshots are kept, as an interface. `local`: in a folder. `memory`: in this process.
   `object_store`: S3 and its like. `opening`: from an address to one of those. `faulty`: one for simulations, that
-  delays, fails and forgets.
+  delays, fails and forgets. `direct`: files past the system's cache. `backstage`: a thread that works behind
+  the stream.
 - `manifest`: what a snapshot consists of. `format`: that as bytes. `part_files`: files of state.
 - `catalogue`: the manifests in a storage: choosing, claiming, committing, savepoints. `retention`: what is deleted.
 - `keeper`: takes the snapshots of a dataflow on a worker. `gates`: how far operators may go; pure. `announcing`: when a

@@ -48,7 +48,7 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     keeper.main = SavedByMain(scope.dataflow)
 
 
-_TURN = 1 << 16  # words that are copied in one turn: half a megabyte
+_TURN = 1 << 14  # words that are copied in one turn: 128 KiB
 _PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
 
 
@@ -271,7 +271,8 @@ class Keeper:
             self._hold = None
             self._gates.conclude(FOREVER)
             return
-        await self._context.clock.sleep_until(self._context.clock.now() + min(1.0, self.vault.policy.every))
+        pause = min(1.0, max(0.1, self.vault.policy.every))
+        await self._context.clock.sleep_until(self._context.clock.now() + pause)
         self._try_final()
         self._gates.repeat(FOREVER)
         self._write_if_complete(FOREVER)

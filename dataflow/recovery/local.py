@@ -15,13 +15,16 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
+from dataflow.recovery.backstage import run_backstage
+from dataflow.recovery.direct import read_all, write_all
 from dataflow.recovery.storage import AlreadyThere, Blob, NotThere, StorageError, Threaded, check_name
 
 T = TypeVar("T")
@@ -30,6 +33,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _UNFINISHED = ".put-"
+_LARGE = 1 << 20  # bytes of a blob that nobody waits for: state
 _ABANDONED_AFTER = 3600.0  # seconds after which nobody writes to an unfinished file any more
 
 
@@ -42,11 +46,16 @@ class LocalStorage(Threaded):
 
     async def put(self, name: str, data: Blob, *, if_absent: bool = False) -> None:
         """Stores a blob. Costs two syncs."""
-        await self._in_thread(self._put, check_name(name), data, if_absent)
+        run = run_backstage if memoryview(data).nbytes >= _LARGE else trio.to_thread.run_sync
+        await self._in_thread(self._put, check_name(name), data, if_absent, run=run)
 
     async def get(self, name: str) -> bytes:
         """A blob; NotThere if there is none."""
         return await self._in_thread(self._get, check_name(name))
+
+    async def get_large(self, name: str) -> memoryview:
+        """The same past the system's cache."""
+        return await self._in_thread(self._get_large, check_name(name))
 
     async def names(self, prefix: str) -> list[str]:
         """The names that begin with `prefix`, sorted. Reads the folders that the prefix leads to, and no others."""
@@ -56,9 +65,11 @@ class LocalStorage(Threaded):
         """Deletes a blob, if there is one."""
         await self._in_thread(self._delete, check_name(name))
 
-    async def _in_thread(self, call: Callable[..., T], *args: object) -> T:
+    async def _in_thread(
+        self, call: Callable[..., T], *args: object, run: Callable[..., Awaitable[T]] = trio.to_thread.run_sync
+    ) -> T:
         try:
-            return await trio.to_thread.run_sync(call, *args)
+            return await run(call, *args)
         except OSError as error:
             where = f" ({error.filename})" if error.filename else ""
             raise StorageError(f"{self.title}: {error.strerror or error}{where}") from error
@@ -70,10 +81,8 @@ class LocalStorage(Threaded):
             unfinished = f"{_UNFINISHED}{os.getpid()}-{secrets.token_hex(8)}"
             fd = os.open(unfinished, _NEW, 0o600, dir_fd=folder)
             try:
-                with open(fd, "wb", buffering=0) as file:
-                    left = memoryview(data).cast("B")
-                    while left:
-                        left = left[file.write(left) :]
+                with open(fd, "wb", buffering=0):
+                    write_all(fd, memoryview(data))
                     os.fsync(fd)
                 if if_absent:
                     _link(folder, unfinished, own, f"{name} is in {self.title} already")
@@ -86,13 +95,22 @@ class LocalStorage(Threaded):
             os.fsync(folder)
 
     def _get(self, name: str) -> bytes:
+        with self._opened(name) as (file, _):
+            return file.read()
+
+    def _get_large(self, name: str) -> memoryview:
+        with self._opened(name) as (file, size):
+            return read_all(file.fileno(), size)
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[FileIO, int]]:
+        """A blob, to be read, and how large it is."""
         try:
-            with self._folder_of(name) as (folder, own):
-                fd = os.open(own, _OLD, dir_fd=folder)
-                with open(fd, "rb", buffering=0) as file:
-                    if not stat.S_ISREG(os.fstat(fd).st_mode):
-                        raise StorageError(f"{name} in {self.title} is not a file")
-                    return file.read()
+            with self._folder_of(name) as (folder, own), FileIO(os.open(own, _OLD, dir_fd=folder)) as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise StorageError(f"{name} in {self.title} is not a file")
+                yield file, status.st_size
         except (FileNotFoundError, NotADirectoryError):
             raise NotThere(f"there is no {name} in {self.title}") from None
 

@@ -19,11 +19,13 @@ import trio
 from numpy.typing import NDArray
 
 from dataflow.build.hooks import Words
+from dataflow.recovery.backstage import run_backstage
+from dataflow.recovery.direct import pages, touch
 from dataflow.recovery.manifest import SavedFile, SavedShards, SnapshotDamaged, folder_of
 from dataflow.recovery.storage import NotThere, Storage, Threaded
 
-LIMIT = 31 << 20  # bytes of a file: where it is read, a block of less than 32 MiB reuses memory (dataflow.launch.heap)
-_GROUP = 4 << 20  # bytes that are gathered before they are written
+LIMIT = 8 << 20  # bytes of a file: what is being written and the next one fit into a processor's cache
+_GROUP = 1 << 20  # bytes that are gathered before they are written
 _ROW = 64  # bytes of a row besides its words and its operator's name, at most
 _BATCH = 2048  # bytes of a batch besides its rows, here and in the footer, at most
 _FRAME = 8192  # bytes of a file besides its batches, at most
@@ -45,19 +47,29 @@ class FilledPart:
 
 
 class PartBuffers:
-    """Memory for part files, to be used again."""
+    """Memory for part files, to be used again: one is being filled while another is written."""
 
-    def __init__(self, limit: int = LIMIT, most: int = 3) -> None:
+    def __init__(self, limit: int = LIMIT, most: int = 2) -> None:
         self.limit = limit
-        self.group: Words = np.empty((2 * _GROUP) // 8, np.uint64)  # where pieces lie together before they are written
+        self.group: Words = np.frombuffer(
+            pages(2 * _GROUP), np.uint64
+        )  # where pieces lie together before they are written
         self._most = most
         self._free: list[NDArray[np.uint8]] = []
+
+    def get_ready(self) -> None:
+        """Touches all of it. For a thread: where memory must come from a host first, that takes a while."""
+        touch(self.group.view(np.uint8))
+        for _ in range(self._most):
+            buffer = pages(self.limit)
+            touch(buffer)
+            self.give(buffer)
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """Memory for so many bytes at least."""
         if size > self.limit:
             return np.empty(size, np.uint8)
-        return self._free.pop() if self._free else np.empty(self.limit, np.uint8)
+        return self._free.pop() if self._free else pages(self.limit)
 
     def give(self, buffer: NDArray[np.uint8]) -> None:
         """Gives memory back, that nobody looks at any more."""
@@ -198,7 +210,7 @@ def _together(pieces: Sequence[Words]) -> Words:
     ends = {piece.ctypes.data + piece.nbytes for piece in pieces[:-1]}
     if pieces and len(ends) == len(pieces) - 1 and all(piece.ctypes.data in ends for piece in pieces[1:]):
         base = pieces[0].base
-        if isinstance(base, np.ndarray) and all(piece.base is base for piece in pieces):
+        if isinstance(base, np.ndarray) and base.dtype == np.uint64 and all(piece.base is base for piece in pieces):
             first = (pieces[0].ctypes.data - base.ctypes.data) // 8
             return base[first : first + sum(map(len, pieces))]
     return np.concatenate([np.empty(0, np.uint64), *pieces])
@@ -249,7 +261,7 @@ async def store_part(
 ) -> SavedFile:
     """Hashes a part, puts it and gives its memory back. `number`: of the manifest that will name it."""
     if isinstance(storage, Threaded):
-        saved = await trio.to_thread.run_sync(part.saved, number, worker)
+        saved = await run_backstage(part.saved, number, worker)
     else:
         saved = part.saved(number, worker)
     await storage.put(f"{folder_of(dataflow)}/{saved.name}", part.data)
@@ -257,10 +269,11 @@ async def store_part(
     return saved
 
 
-async def fetch_part(storage: Storage, dataflow: str, file: SavedFile) -> bytes:
+async def fetch_part(storage: Storage, dataflow: str, file: SavedFile) -> bytes | memoryview:
     """A part file, whose checksum is right; SnapshotDamaged if it is not, or if there is none."""
+    name = f"{folder_of(dataflow)}/{file.name}"
     try:
-        data = await storage.get(f"{folder_of(dataflow)}/{file.name}")
+        data = await storage.get_large(name) if isinstance(storage, Threaded) else await storage.get(name)
     except NotThere:
         raise SnapshotDamaged(f"{file.name} is missing in {storage.title}") from None
     if len(data) != file.size:
@@ -333,7 +346,7 @@ def _piece_type() -> object:
     return pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 
-def _digest(data: bytes) -> str:
+def _digest(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 

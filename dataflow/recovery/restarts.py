@@ -13,6 +13,7 @@ from typing import TypeAlias
 from dataflow.build.cuts import StateMismatch, Unrecoverable
 from dataflow.channels.blame import RECORD
 from dataflow.errors import CannotTravel, ConstructionError, GraphMismatch, StateTooLarge, TooManyWorkers
+from dataflow.operators.sinks import SinkUnavailable
 from dataflow.recovery.announcing import SnapshotsFail
 from dataflow.recovery.catalogue import Fenced
 from dataflow.recovery.manifest import SnapshotDamaged, SnapshotTooNew
@@ -28,8 +29,10 @@ HOPELESS = (
     SnapshotTooNew,
     Fenced,  # another run has taken over: it must not be fenced in turn
     SnapshotsFail,  # to go back would lose more, and mend nothing
+    SinkUnavailable,  # the same: it has been tried again for as long as is allowed
 )
 """What has nothing to do with records, and comes again with the next try."""
+
 
 @dataclass(frozen=True, slots=True)
 class Again:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from typing import Protocol, TypeAlias
 
 from dataflow.errors import DataflowError
@@ -29,9 +30,17 @@ class NotThere(StorageError):
     """There is nothing of that name."""
 
 
-class Threaded:
+class Threaded(ABC):
     """A base of storages that wait for the world outside. What uses such a one may use threads as well, to hash what it
     puts; beside others (in simulations) it must not."""
+
+    @abstractmethod
+    async def get(self, name: str) -> bytes:
+        """See `Storage`."""
+
+    async def get_large(self, name: str) -> memoryview:
+        """The same of a blob that may be large."""
+        return memoryview(await self.get(name))
 
 
 class Storage(Protocol):

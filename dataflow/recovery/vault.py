@@ -11,6 +11,8 @@ import trio
 
 from dataflow.build.cuts import FOREVER
 from dataflow.build.hooks import Words
+from dataflow.compiled import ahead
+from dataflow.recovery.backstage import start_backstage
 from dataflow.recovery.catalogue import claim, commit
 from dataflow.recovery.format import decode_manifest
 from dataflow.recovery.manifest import Manifest, SavedFile, SavedOperator, follow, stale_shards
@@ -32,6 +34,8 @@ from dataflow.recovery.retention import Retention
 from dataflow.recovery.storage import Storage, StorageError, Threaded
 from dataflow.time.order import Time
 
+ahead.expect(__name__, "dataflow.recovery.keeper", "pyarrow.ipc")
+
 
 class Vault:
     """What one worker knows of a dataflow's snapshots. Worker 0's also makes the manifests."""
@@ -46,6 +50,8 @@ class Vault:
         self._workers = workers
         self._buffers = PartBuffers()
         load_format()  # now: nobody waits for records yet
+        if isinstance(self.storage, Threaded):
+            start_backstage(self._buffers.get_ready)
         self._retention = Retention(self.storage, dataflow, self.policy.keep)
         encoded = resume.manifests.get(dataflow)
         self._last: Manifest | None = None if encoded is None else decode_manifest(encoded, f"snapshot of {dataflow!r}")
@@ -135,7 +141,6 @@ class VaultWriter:
 
     def __init__(self, storage: Storage, dataflow: str, number: int, worker: int, buffers: PartBuffers) -> None:
         self._writer = PartWriter(buffers)
-        self._in_thread = isinstance(storage, Threaded)
         self._put = partial(store_part, storage, dataflow, number=number, worker=worker, buffers=buffers)
         self._saved: list[SavedFile] = []
 
@@ -156,9 +161,7 @@ class VaultWriter:
         return self._saved
 
     async def _store(self, write: Callable[[], list[FilledPart]]) -> None:
-        """In a thread, the stream need not wait while memory is copied, some of it perhaps for the first time."""
-        full = await trio.to_thread.run_sync(write) if self._in_thread else write()
-        for part in full:
+        for part in write():
             self._saved.append(await self._put(part))
         await trio.lowlevel.checkpoint()
 

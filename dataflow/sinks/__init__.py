@@ -4,6 +4,7 @@ docs/connectors.md explains them.
 
 - `sqlite`, `postgres`: tables. `databases`: what these share. `shape`: rows and columns as tuples.
 - `delta`: tables of Delta Lake. `tables`, `json_lines`: files. `folders`: what these share. `shelves`: where they are.
+  `staged`: a file that is being written.
 - `nats`, `redis`: messages at servers; `queues`: what these share. `kafka`, `webhooks`, `websockets`, `standard`: at
   least once.
 - `callbacks`: functions, after the snapshot or at least once.

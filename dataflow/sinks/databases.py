@@ -20,6 +20,7 @@ from dataflow.time.order import Time
 COMMITS = "_dataflow_commits"
 STAGED = "_dataflow_staged_"
 _STAGE_AT = 50_000  # rows in memory: as many are staged before they are asked for
+_MOST = 8 * _STAGE_AT  # rows in memory: while there are as many, no more are taken
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,16 @@ class TableWriter(Writer):
         return f"{self._writer}-{self._number}"
 
     async def write(self, time: Time, batch: Batch) -> None:
-        self._rows.add(self.convert(self.shape.checked_rows(batch)))
+        rows = self.convert(self.shape.checked_rows(batch))
         if len(self._rows) >= self._stage_at:
             try:
                 await self.place.away(self._stage)
-            except SinkUnavailable:  # `prepare` tries again, and tells
+                self._stage_at = _STAGE_AT
+            except SinkUnavailable:  # `prepare` tries again, and tells; or the next call, when there are many
+                if len(self._rows) >= _MOST:
+                    raise
                 self._stage_at = 2 * len(self._rows)
+        self._rows.add(rows)
 
     async def prepare(self, time: Time) -> object:
         if self._rows:

@@ -88,12 +88,13 @@ class _DeltaWriter(Writer):
         self._writer = f"{place.incarnation}-{uuid4().hex[:12]}-{place.worker}"
         self._number = 0
         self._file: ParquetFile | None = None
-        self._whole: list[_DataFile] = []  # not staged yet
+        self._whole: list[tuple[ParquetFile, int]] = []  # with their numbers: not durable, or not staged yet
         self._prepared: list[_DataFile] = []  # and not committed
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.abandon()
+        for file in (self._file, *(file for file, _ in self._whole)):
+            if file is not None:
+                file.abandon()
         self._shelf.close()
 
     async def write(self, time: Time, batch: Batch) -> None:
@@ -107,23 +108,28 @@ class _DeltaWriter(Writer):
                 schema = _arrow_schema(table)
             path = self._shelf.begin(f"{self._writer}-{self._number}.parquet")
             self._file = ParquetFile(path, self._sink.shape, repr(self._sink), schema)
-        self._file.write(batch)
+        self._file.take(batch)
 
     async def prepare(self, time: Time) -> object:
         await self._away(self._stage)
         return [[each.writer, each.number, each.size, each.rows, each.schema] for each in self._prepared] or None
 
     def _stage(self) -> None:
+        """If the disk does not take all of it, the rest is tried again; what is written meanwhile goes to another
+        file."""
         if self._file is not None:
-            self._file.finish()
-            assert self._file.schema is not None
-            schema = self._file.schema.serialize().to_pybytes()
-            self._whole.append(_DataFile(self._writer, self._number, self._file.size, self._file.total, schema))
+            self._whole.append((self._file, self._number))
             self._number += 1
             self._file = None
         while self._whole:
-            self._shelf.stage(self._whole[0].name)
-            self._prepared.append(self._whole.pop(0))
+            file, number = self._whole[0]
+            file.finish()
+            assert file.schema is not None
+            schema = file.schema.serialize().to_pybytes()
+            staged = _DataFile(self._writer, number, file.bytes.tell(), file.total, schema)
+            self._shelf.stage(staged.name)
+            self._prepared.append(staged)
+            del self._whole[0]
 
     async def commit(self, token: object) -> None:
         files = _DataFile.several(token)

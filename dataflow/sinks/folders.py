@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -20,24 +20,10 @@ from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Place, Sink, SinkError, SinkUnavailable, Writer
 from dataflow.sinks.shape import require_text
 from dataflow.sinks.shelves import BucketShelf, FolderShelf, Shelf
+from dataflow.sinks.staged import StagedFile
 from dataflow.time.order import Time
 
 R = TypeVar("R")
-
-class StagedFile(ABC):
-    """A file that is being written."""
-
-    @abstractmethod
-    def write(self, batch: Batch) -> None:
-        """Appends a batch."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Writes the rest and makes the file durable."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Closes it as it is."""
 
 
 class FolderSink(Sink):
@@ -86,12 +72,13 @@ class FolderWriter(Writer):
         self._file: StagedFile | None = None
         self._name = ""
         self._times: tuple[Time, Time] = (0, 0)  # the first and the last in the file
-        self._whole: list[tuple[str, str]] = []  # (staged name, final name), not staged yet
-        self._prepared: list[tuple[str, str]] = []  # the same, staged and not committed
+        self._whole: list[tuple[StagedFile, str, str]] = []  # nothing is added to them; not durable, or not staged yet
+        self._prepared: list[tuple[str, str]] = []  # (staged name, final name), staged and not committed
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.abandon()
+        for file in (self._file, *(file for file, _, _ in self._whole)):
+            if file is not None:
+                file.abandon()
         self._shelf.close()
 
     async def write(self, time: Time, batch: Batch) -> None:
@@ -103,7 +90,7 @@ class FolderWriter(Writer):
             self._number += 1
             self._file = self._sink.start(self._shelf.begin(self._name))
             self._times = time, time
-        self._file.write(batch)
+        self._file.take(batch)
         self._times = self._times[0], time
 
     async def prepare(self, time: Time) -> object:
@@ -112,16 +99,20 @@ class FolderWriter(Writer):
         return [list(names) for names in self._prepared] or None
 
     def _stage(self) -> None:
+        """If the disk does not take all of it, the rest is tried again; what is written meanwhile goes to another
+        file."""
         if self._file is not None:
-            self._file.finish()
             first, last = self._times
             # With the writer's own name in it, it replaces no file of another run, whose times are the same.
             final = f"{first:012d}-{last:012d}-{self._writer.replace('-', '.')}{self._sink.ending}"
-            self._whole.append((self._name, final))
+            self._whole.append((self._file, self._name, final))
             self._file = None
         while self._whole:  # one that cannot be staged now is staged with the next snapshot
-            self._shelf.stage(self._whole[0][0])
-            self._prepared.append(self._whole.pop(0))
+            file, name, final = self._whole[0]
+            file.finish()
+            self._shelf.stage(name)
+            self._prepared.append((name, final))
+            del self._whole[0]
 
     async def commit(self, token: object) -> None:
         names = _names(token)

@@ -15,8 +15,9 @@ from dataflow.clients.payloads import as_json
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
 from dataflow.operators.sinks import Sink, SinkError
-from dataflow.sinks.folders import FolderSink, StagedFile
+from dataflow.sinks.folders import FolderSink
 from dataflow.sinks.shape import TableShape
+from dataflow.sinks.staged import StagedBytes, StagedFile
 from dataflow.values import Value
 
 _ENDINGS = {None: "", "gzip": ".gz", "bz2": ".bz2", "xz": ".xz", "zstd": ".zst", "lz4": ".lz4"}
@@ -47,8 +48,8 @@ class _JsonLines(FolderSink):
 
 class _JsonFile(StagedFile):
     def __init__(self, path: Path, shape: TableShape | None, title: str, compression: Compression | None) -> None:
-        self._raw = open(path, "wb")  # noqa: SIM115  # closed by finish or abandon
-        self._file = _compressed(self._raw, compression)
+        super().__init__(path)
+        self._file = _compressed(self.bytes, compression)
         self._shape = shape
         self._title = title
 
@@ -66,21 +67,18 @@ class _JsonFile(StagedFile):
             return [dict(zip(batch.names, row, strict=True)) for row in batch.rows()]
         return list(batch)
 
-    def finish(self) -> None:
-        if self._file is not self._raw:
-            self._file.close()
-        self._raw.flush()
-        os.fsync(self._raw.fileno())
-        self._raw.close()
+    def end(self) -> None:
+        """What the compression keeps back."""
+        self._file.close()
 
     def abandon(self) -> None:
-        if self._file is not self._raw:
-            self._file.close()
-        self._raw.close()
+        self._file.close()
+        super().abandon()
 
 
-def _compressed(file: BinaryIO, compression: Compression | None) -> BinaryIO:
-    """Writes to a file, which whoever closes this must close as well."""
+def _compressed(staged: StagedBytes, compression: Compression | None) -> BinaryIO:
+    """Writes to a file, which whoever closes this must finish as well."""
+    file = cast(BinaryIO, staged)
     if compression is None:
         return file
     writer: object

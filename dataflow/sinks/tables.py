@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.operators.sinks import Sink, SinkError
-from dataflow.sinks.folders import FolderSink, StagedFile
+from dataflow.sinks.folders import FolderSink
 from dataflow.sinks.shape import TableShape
+from dataflow.sinks.staged import StagedFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,14 +51,12 @@ class _TableFile(StagedFile):
     """The first group of rows says what the columns are; later ones are converted to that, or refused."""
 
     def __init__(self, path: Path, shape: TableShape | None, title: str, schema: pa.Schema | None = None) -> None:
-        self._path = path
+        super().__init__(path)
         self._shape = shape
         self._title = title
-        self._file = open(path, "wb")  # noqa: SIM115  # closed by finish or abandon
         self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
         self.schema = schema  # of all rows; if nobody has said, of the first
         self.total = 0  # rows
-        self.size = 0  # bytes, when it is finished
         self._tables: list[pa.Table] = []
         self._rows = 0
 
@@ -101,20 +100,17 @@ class _TableFile(StagedFile):
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise SinkError(f"{self._title}: batches have columns that do not fit together: {error}") from None
 
-    def finish(self) -> None:
+    def end(self) -> None:
+        """The last group of rows, and the footer."""
         self._write_group()
         if self._writer is not None:
             self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.size = self._file.tell()
-        self._file.close()
 
     def abandon(self) -> None:
         if self._writer is not None:
             with suppress(Exception):  # else the library would do it when it is garbage, and complain
                 self._writer.close()
-        self._file.close()
+        super().abandon()
 
     @abstractmethod
     def start(self, schema: pa.Schema) -> pq.ParquetWriter | pa.RecordBatchFileWriter:
@@ -127,14 +123,14 @@ class ParquetFile(_TableFile):
     def start(self, schema: pa.Schema) -> pq.ParquetWriter:
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(self._file, schema)
+        return pq.ParquetWriter(self.bytes, schema)
 
 
 class _ArrowFile(_TableFile):
     def start(self, schema: pa.Schema) -> pa.RecordBatchFileWriter:
         import pyarrow as pa
 
-        return pa.ipc.new_file(self._file, schema)
+        return pa.ipc.new_file(self.bytes, schema)
 
 
 def parquet(folder: str | os.PathLike[str], *, columns: Sequence[str] | None = None, every: float = 10.0) -> Sink:

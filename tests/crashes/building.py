@@ -11,6 +11,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Keeps
 from dataflow.state import native
 from megaphone.plans.query import Query
+from tests.crashes import timed_building, timed_meaning
 from tests.crashes.description import COLUMNS, ROWS, Node, Record
 from tests.fuzz import build_columns, build_rows, build_state, folds
 from tests.fuzz.build_columns import columns_of
@@ -29,6 +30,10 @@ def build(node: Node, name: str, streams: list[Any], configuration: Any, bins: i
     rooms: Any = build_rows if node.form == ROWS else build_columns
     if node.kind == "join":
         return [rooms.join(*streams)]
+    if node.kind in timed_meaning.TIMED:
+        operator, out = timed_building.build(node.kind, streams, node.numbers, name, configuration, bins)
+        made += [operator] * (configuration is not None)
+        return [out]
     if node.kind in KEEPING:
         return [KEEPING[node.kind](streams[0], node.numbers, name)]
     if node.form == COLUMNS and node.kind in COLUMN_STATE:

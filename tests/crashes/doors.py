@@ -73,7 +73,8 @@ class _Writer(Writer):
         self._busy = False
 
     async def write(self, time: int, batch: Any) -> None:
-        """Takes a batch of a complete time."""
+        """Takes a batch of a complete time, or nothing of it."""
+        self._outside.answer()
         if self._rows and time < self._rows[-1][0]:
             raise WrongRows(f"sink {self._number} gets rows of {time} after those of {self._rows[-1][0]}")
         rows = zip(batch["k"].tolist(), batch["v"].tolist(), strict=True) if isinstance(batch, Columns) else batch

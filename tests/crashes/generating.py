@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from tests.crashes import meaning
+from tests.crashes import meaning, timed_meaning
 from tests.crashes.description import (
     COLUMNS,
     ROWS,
@@ -25,6 +25,7 @@ from tests.crashes.description import (
 MOST = 60  # records of a stream, over all times
 COLUMN_SHARE = 0.12  # of programs: those on columns take several times as long
 UNTIMED_SHARE = 0.1
+TIMED_SHARE = 0.3  # of programs on rows: with windows, joins in time or asynchronous calls
 
 # By kind: how many inputs, and by number how many variants there are.
 ON_ROWS: dict[str, tuple[int, tuple[int, ...]]] = {
@@ -38,8 +39,8 @@ ON_COLUMNS: dict[str, tuple[int, tuple[int, ...]]] = {
 KEEPING_ROWS = ("delay", "delay", "feedback", "native_totals", "native_running", "native_running")
 KEEPING_COLUMNS = ("native_machine", "windows", "pairs", "batches")
 MIGRATING_ROWS = ("totals", "totals", "totals", "versus", "versus", "row_running", "row_running", "window_join")
-MIGRATING_COLUMNS = ("machine", "ordered", "two_folds", "batches", "pairs")
-TWO = frozenset({"versus", "two_folds", "pairs"})
+MIGRATING_COLUMNS = ("machine", "ordered", "two_folds", "batches", "pairs", "window_pairs")
+TWO = frozenset({"versus", "two_folds", "pairs", "window_pairs"})
 PLANS = ("(a b) c", "a (b c)", "(a c) b")
 METHODS = ("moving-state", "parallel-track", "hybmig")
 
@@ -78,6 +79,8 @@ def _program(seed: int) -> Program:
         maker.add_input()
     for _ in range(chance.choice((1, 2, 2, 3)) if form == ROWS else chance.choice((1, 1, 2))):
         maker.grow()
+    if form == ROWS and chance.random() < TIMED_SHARE:
+        maker.grow_timed()
     return maker.finish()
 
 
@@ -165,10 +168,20 @@ class _Maker:
             self._apply(kind, streams, (self.chance.randint(1, 4),), self._new_control([], PLANS))
             return
         by_key = self.chance.randrange(2)
-        number = 0 if kind == "pairs" else by_key
+        number = {"pairs": 0, "window_pairs": self.chance.randint(1, 4)}.get(kind, by_key)
         pinnable = kind not in ("totals", "versus") or bool(by_key)
         streams = [self._stream() for _ in range(2 if kind in TWO else 1)]
         self._apply(kind, streams, (number,), self._control(streams, pinnable))
+
+    def grow_timed(self) -> None:
+        """Adds a window, a join in time or an asynchronous call, native or migratable; nothing if it is too large."""
+        chance = self.chance
+        kind = chance.choice([*timed_meaning.TIMED])
+        count, variants = timed_meaning.TIMED[kind]
+        streams = [self._stream() for _ in range(count)]
+        migrates = kind != "asked" and chance.random() < 0.6
+        numbers = tuple(chance.randrange(n) for n in variants)
+        self._apply(kind, streams, numbers, self._control(streams, True) if migrates else None)
 
     def _control(self, streams: list[Ref], pinnable: bool) -> int:
         """A control stream: a new one, or one that others heed already."""

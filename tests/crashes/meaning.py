@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 import megaphone
+from tests.crashes import timed_meaning
 from tests.crashes.description import Bag, Control, Node, Output, Program
 from tests.fuzz import direct, direct_state
 from tests.fuzz.direct import gathered
@@ -50,6 +51,8 @@ def evaluate_node(program: Program, node: Node, nodes: list[list[Bag]]) -> list[
     if kind == "partition":
         (parts,) = node.numbers
         return [gathered((t, r) for t, rs in bags[0].items() for r in rs if r[1] % parts == p) for p in range(parts)]
+    if kind in timed_meaning.MEANINGS:
+        return [timed_meaning.MEANINGS[kind](bags, node.numbers)]
     meanings = direct_state.MEANINGS if kind in direct_state.MEANINGS else direct.MEANINGS
     return [meanings[kind](bags, node.numbers)]
 

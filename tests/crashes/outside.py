@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
+from dataflow.operators.sinks import SinkUnavailable
 from tests.crashes import meaning
 from tests.crashes.description import Program
 from tests.crashes.disk import Disk, dawdle
@@ -56,14 +57,18 @@ class Outside:
         nodes = meaning.evaluate(program)
         self.expected = [meaning.expected(program, output, nodes) for output in program.outputs]
 
+    def answer(self) -> None:
+        """Sometimes it does not."""
+        if self._chance.random() < self.failing:
+            raise SinkUnavailable("the outside does not answer")
+
     async def prepare(self, sink: int, time: int, rows: list[Row]) -> str:
         """Makes rows durable, those before a time; the token by which they can be shown."""
         self._made += 1
         token = f"<{self.flow}: sink {sink}, token {self._made}, before {time}>"
         await dawdle(self._chance)
         self.disk.noticed("preparing")
-        if self._chance.random() < self.failing:
-            raise OSError("the outside does not answer")
+        self.answer()
         if self.program.untimed:  # in the order of the engine's times, which nobody else knows
             rows = [(0, k, v) for _, k, v in rows]
         self.sinks[sink].staged[token] = list(rows)
@@ -78,6 +83,7 @@ class Outside:
         """Shows the rows of a token, if that has not been done: the output before a time."""
         await dawdle(self._chance)
         self.disk.noticed("committing")
+        self.answer()
         shown = self.sinks[sink]
         if token in shown.committed:
             return
@@ -91,6 +97,7 @@ class Outside:
         shown.committed[token] = self.prepared_before(token)
         self.check(sink)
         self.disk.noticed("committed")
+        self.answer()  # or perhaps it was
 
     def _require_whole(self, sink: int, number: int) -> None:
         """What is shown of a snapshot is shown whole before something of the next one is."""

@@ -27,6 +27,7 @@ def test_programs_get_everywhere() -> None:
         kinds.update(random_program(seed).kinds)
     everything = {*generating.ON_ROWS, *generating.ON_COLUMNS, *generating.KEEPING_ROWS, *generating.KEEPING_COLUMNS}
     everything |= {*generating.MIGRATING_ROWS, *generating.MIGRATING_COLUMNS, "partition", "later", "saves"}
+    everything |= {*generating.timed_meaning.TIMED}
     everything |= {"source", "by hand", "append sink", "keyed sink", "move", "moves", "assign", "pin", "unpin"}
     everything |= {"split", "merge"}
     assert everything <= set(kinds), everything - set(kinds)

@@ -32,8 +32,9 @@ class OutOfMemory(MemoryError):
     """A table has outgrown its reservation."""
 
 
-def reserve(size: int) -> mmap.mmap:
-    """Addresses without memory; large pages where the system offers them (a table is read at random)."""
+def reserve(size: int, large: bool = True) -> mmap.mmap:
+    """Addresses without memory; large pages where the system offers them (a table is read at random), or small ones:
+    where memory must first come from a host, who first writes to a large one waits for five milliseconds."""
     try:
         mapped = _map(size)
     except OSError:
@@ -41,8 +42,9 @@ def reserve(size: int) -> mmap.mmap:
         # objects, and the collector, which counts objects and not addresses, has had no reason to look.
         gc.collect()
         mapped = _map_what_there_is(size)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        mapped.madvise(mmap.MADV_HUGEPAGE)
+    advice = getattr(mmap, "MADV_HUGEPAGE" if large else "MADV_NOHUGEPAGE", None)
+    if advice is not None:
+        mapped.madvise(advice)
     return mapped
 
 

@@ -11,6 +11,8 @@ write to the end of the log, the first time that it changes after a cut.
 from __future__ import annotations
 
 import mmap
+import sys
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,8 +23,9 @@ from dataflow.columns.hashing import WORDS as READ
 from dataflow.columns.hashing import mix
 from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Bins, Int, Ints, Meta, Touch, Truth, Word, Words
+from dataflow.state.memory import prefault
 from dataflow.state.memory.allocation import FIRST, GIVEN, LIMIT, META_ARRAY, ROOM, USED, WORDS
-from dataflow.state.memory.segments import Head, Segments
+from dataflow.state.memory.segments import Head, Segments, reserve
 from dataflow.state.tables.blocks import BLOCK, fetch_row
 from dataflow.state.tables.hash_kernels import TOP, find, is_full, place_of
 
@@ -32,8 +35,6 @@ _MADE = np.uint64(0xFFFFFFFF)  # instead of a row's place: the row was made afte
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
 _LEAST = 1 << 14  # rows for which there is room in a log, at least
-_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
-_NOHUGEPAGE = getattr(mmap, "MADV_NOHUGEPAGE", None)
 
 States = NDArray[np.uint8]
 _STATES, _HEADS, _COUNTS = types.uint8[::1], types.int64[::1], types.int32[::1]
@@ -161,10 +162,8 @@ def put_back(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: 
 
 
 class PreImages:
-    """The log of one table, whose bins have a segment each. Its memory is used again for the next snapshot.
-
-    Small pages: where the system must first get memory from its host, a large one makes whoever writes to it first wait
-    for five milliseconds, and the log is written from its beginning to its end.
+    """The log of one table, whose bins have a segment each. Its memory is used again for the next snapshot, and touched
+    before the first: in small pages, since it is written from its beginning to its end.
     """
 
     def __init__(self, segments: Segments, dense: bool, shift: int) -> None:
@@ -176,8 +175,10 @@ class PreImages:
         self._made: Meta = np.zeros(segments.bins, np.int32)
         self._used: Meta = np.zeros(segments.bins, np.int32)  # by bin, rows that were used at the cut
         self._log_ctl: Ints = np.zeros(2, np.int64)
-        self._log: Words = np.empty(0, np.uint64)
-        self._seen: Words = _small_pages(-(-int(segments.ctl[LIMIT]) // 64))  # a bit for each row
+        rows = int(segments.ctl[LIMIT])
+        self._log: Words = _addresses(rows * (1 + segments.stride))
+        self._touched = False  # whether a thread touches the log ahead
+        self._seen: Words = _addresses(-(-rows // 64))  # a bit for each row
         self._ready = 0  # rows of which this memory has been touched
         self._scratch: Words = np.empty(0, np.uint64)
         self._touch: Touch = lambda bins: None
@@ -185,10 +186,9 @@ class PreImages:
     def freeze(self, bins: Bins, touch: Touch) -> None:
         """These bins are to be copied as they are now. `touch` has bins copied at once."""
         rows = max(_LEAST, int(self._segments.ctl[GIVEN]))
-        if rows * (1 + self._segments.stride) > len(self._log):
-            self._log = _small_pages((rows + (rows >> 2)) * (1 + self._segments.stride))
+        most = (rows + (rows >> 2)) * (1 + self._segments.stride)
         self._seen[: -(-rows // 64)] = 0
-        self._log_ctl[:] = 0, len(self._log)
+        self._log_ctl[:] = 0, min(most, len(self._log))
         self._heads[:] = 0
         self._used[:] = self._segments.meta[:, USED]
         self._states[:] = 0
@@ -197,8 +197,13 @@ class PreImages:
 
     def keep_ready(self) -> None:
         """Touches memory for bits of rows that have been given out: random records would touch all of it at once, right
-        after the first cut. Costs a comparison, and a page for each 32768 rows."""
+        after the first cut. Costs a comparison, and a page for each 32768 rows. Once there are many rows, a thread
+        touches the log ahead."""
         given = int(self._segments.ctl[GIVEN])
+        if not self._touched and given * self._segments.stride * 8 >= prefault.ENOUGH and sys.platform == "linux":
+            self._touched = True
+            own = prefault.start(self._log, self._log_ctl[_AT : _AT + 1], 8, self._log.nbytes)
+            weakref.finalize(self, own.__setitem__, prefault.STOP, 1)
         while self._ready < given:
             self._seen[self._ready // 64] = 0
             self._ready += mmap.PAGESIZE * 8
@@ -241,9 +246,6 @@ class PreImages:
         return int(self._used[bin]), contents
 
 
-def _small_pages(count: int) -> Words:
-    """So many words, without memory until they are written to."""
-    mapped = mmap.mmap(-1, count * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
-    if _NOHUGEPAGE is not None:
-        mapped.madvise(_NOHUGEPAGE)
-    return np.frombuffer(mapped, np.uint64)
+def _addresses(count: int) -> Words:
+    """So many words, or fewer if there are no more addresses; without memory until they are written to."""
+    return np.frombuffer(reserve(count * 8, large=False), np.uint64)
