@@ -8,6 +8,7 @@ bins should be, and a key may go back into its bin.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -51,7 +52,7 @@ class LoadLog:
 
     `cost`: "records", or "nanoseconds" of processing. `pinned` and `bins_of`: those of the controller, if its keys can
     live apart. A file is written after `every` reports, which takes milliseconds; intervals go on from those of the
-    files that are there. `flush` writes the rest.
+    files that are there. `flush` writes the rest, and may be called from another thread.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class LoadLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._cost, self._every = cost, every
         self._pinned, self._bins_of = pinned, bins_of
+        self._lock = threading.Lock()  # around files: who makes tables has the rest written first
         self._rows: list[tuple[NDArray[np.int64], ...]] = []
         files = sorted(self.folder.glob("part-*.parquet"))
         self._files = len(files) and 1 + int(files[-1].stem.removeprefix("part-"))
@@ -102,14 +104,16 @@ class LoadLog:
 
     def flush(self) -> None:
         """Writes what has been noted: a file is there whole, or not at all."""
-        if not self._rows:
-            return
-        columns = (np.concatenate(some) for some in zip(*self._rows, strict=True))
-        path = self.folder / f"part-{self._files:06d}.parquet"
-        aside = self.folder / f"_{path.name}"  # Spark does not read names like this
-        pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), aside)
-        os.replace(aside, path)
-        self._rows, self._files = [], self._files + 1
+        with self._lock:
+            rows, self._rows = self._rows, []
+            if not rows:
+                return
+            columns = (np.concatenate(some) for some in zip(*rows, strict=True))
+            path = self.folder / f"part-{self._files:06d}.parquet"
+            aside = self.folder / f"_{path.name}"  # Spark does not read names like this
+            pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), aside)
+            os.replace(aside, path)
+            self._files += 1
 
 
 def _last_interval(path: Path) -> int:

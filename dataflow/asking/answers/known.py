@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dataflow.asking.answers import explain, get, migrate, ready, save, scale, status, stop, trace, who
+from dataflow.asking.answers import explain, get, loads, migrate, ready, save, scale, status, stop, trace, who
 from dataflow.asking.run import Answering, NamedRun
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ AT_RUN: Mapping[str, Answering[NamedRun]] = {
     "explain": explain.at_run,
     "trace": trace.at_run,
     "get": get.at_run,
+    "loads": loads.at_run,
     "migrate": migrate.at_run,
     "save": save.at_run,
     "stop": stop.at_run,
@@ -29,6 +30,7 @@ AT_WORKER: Mapping[str, Answering[Pump]] = {
     "explain": explain.at_worker,
     "trace": trace.at_worker,
     "get": get.at_worker,
+    "loads": loads.at_worker,
     "migrate": migrate.at_worker,
     "save": save.at_worker,
     "ready": ready.at_worker,
