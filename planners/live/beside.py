@@ -21,7 +21,7 @@ from planners.loop.planning import by_intervals
 from planners.model import BinMap
 
 FULL = 0.8e9  # nanoseconds in a second that a worker should be busy at most
-LogMaker = Callable[[Path, Sequence[str]], Make]
+LogMaker = Callable[[LoadLog, Sequence[str]], Make]
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ class Beside:
 
     def _make(self, out: Path) -> None:
         assert self._log is not None
-        self._log.flush()
-        self._maker(self._log.folder, self._settings.options(len(self._operator.counts)))(out)
+        self._maker(self._log, self._settings.options(len(self._operator.counts)))(out)
 
     def step(self) -> list[str]:
         """Looks, decides, and has tables made. NoSuchRun when the run has ended."""

@@ -13,6 +13,7 @@ from dataflow.asking.client import NoSuchRun
 from dataflow.asking.messages import Refused
 from planners.cli.command import main as planners_command
 from planners.live.beside import Beside, LiveSettings
+from planners.live.log import LoadLog
 from planners.live.running import RunningOperator
 from planners.model import Tasks
 from planners.mtm import tables
@@ -75,11 +76,12 @@ def run(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     assert program.end().status == 0
 
 
-def make(log: Path, options: Sequence[str]) -> Callable[[Path], None]:
+def make(log: LoadLog, options: Sequence[str]) -> Callable[[Path], None]:
     """Tables from a log without Spark, which other tests have: means by bin, and one node or two by turns."""
 
     def in_one_process(out: Path) -> None:
-        rows = pq.read_table(log)
+        log.flush()
+        rows = pq.read_table(log.folder)
         bins, costs, sizes = (rows.column(name).to_numpy() for name in ("bin", "cost", "bytes"))
         assert bins.max() < 16 and options[options.index("--bins") + 1] == "16"
         loads = np.bincount(bins, costs, 16) / len(set(rows.column("interval").to_pylist()))
