@@ -8,6 +8,7 @@ import pytest
 
 import dataflow
 import megaphone
+from bench import patterns as detector
 from bench.patterns import mine
 from dataflow.testing import simulate
 from tests.oracles import patterns
@@ -60,3 +61,11 @@ def test_patterns_are_those_of_a_sequential_miner(seed: int) -> None:
         parts = simulate(main, epochs, moves, workers=workers, seed=seed)
         assert sorted(row for part in parts for row in part) == expected, f"{workers} workers"
     assert seed or len(expected) > 4
+
+
+def test_a_detector_that_tells_nobody_below_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = detector._announced
+    monkeypatch.setattr(detector, "_announced", lambda *given: (said for said in whole(*given) if not said[2]))
+    epochs = tweets(0)
+    parts = simulate(main, epochs, None, workers=1, seed=0)
+    assert sorted(row for part in parts for row in part) != patterns.reports(epochs, WINDOW, THRESHOLD, LONGEST)
