@@ -21,6 +21,7 @@ from typing import TypeAlias
 import megaphone
 from dataflow import Scope, Stream
 from megaphone.assembly import Migratable
+from megaphone.control.updates import Update
 
 Pattern: TypeAlias = tuple[int, ...]  # words, ascending
 Tweet: TypeAlias = tuple[int, Sequence[int]]  # +1 or -1, and its words
@@ -81,7 +82,7 @@ def _reported(pattern: Pattern, row: Row) -> Iterator[Said]:
 
 def mine(
     scope: Scope,
-    control: Stream[megaphone.Update],
+    control: Stream[Update],
     tweets: Stream[Tweet],
     *,
     threshold: int,

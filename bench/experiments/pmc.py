@@ -129,7 +129,7 @@ class SweepCosts:
 
     def seconds(self, partitionings: int, cores: int) -> float:
         """A sweep over so many partitionings on so many cores, with four tasks for each."""
-        each = self.kernel * (partitionings / self.at) ** self.growth + self.rest
+        each = self.kernel * float((partitionings / self.at) ** self.growth) + self.rest
         return self.fixed + 4 * cores * self.task + partitionings / cores * each
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,7 +84,7 @@ class RunningOperator:
             raise BadRequest("the run answers something else: use the same version of this project as it does")
         self._since = answer.news.number
         self.lost += answer.news.lost
-        self._bins |= {key: bin for key, bin, _ in answer.news.apart}  # type: ignore[misc]  # keys are plain data
+        self._bins |= {key: bin for key, bin, _ in answer.news.apart}
         return answer
 
     def look(self) -> bool:
@@ -108,7 +108,7 @@ class RunningOperator:
             by_worker[worker] = []
         for report in self._answer.news.reports:
             by_worker[report.worker].append(report)
-            self._bins |= dict(zip(report.keys, report.key_shards, strict=False))  # type: ignore[arg-type]
+            self._bins |= dict(zip(report.keys, report.key_shards, strict=False))
         return by_worker
 
     def _coarsened(self, report: LookReport) -> LookReport:
@@ -117,10 +117,8 @@ class RunningOperator:
             return report
         group = np.repeat(np.arange(len(self.counts)), self.counts)[report.bins]
         bins, place = np.unique(group, return_inverse=True)
-        sums = (np.bincount(place, each, len(bins)).astype(np.int64) for each in _amounts(report))
-        return LookReport(
-            report.worker, report.interval, bins, *sums, report.per_record, report.keys, report.key_records
-        )
+        records, nanoseconds, sizes = (_totals(place, each, len(bins)) for each in _amounts(report))
+        return replace(report, bins=bins, records=records, nanoseconds=nanoseconds, bytes=sizes)
 
     @property
     def configuration(self) -> tuple[int, ...]:
@@ -140,7 +138,7 @@ class RunningOperator:
     @property
     def pinned(self) -> Mapping[Key, int]:
         """By key that lives apart from its bin, its worker."""
-        return {key: worker for key, _, worker in self._answer.news.apart}  # type: ignore[misc]
+        return {key: worker for key, _, worker in self._answer.news.apart}
 
     @property
     def pins_keys(self) -> bool:
@@ -208,11 +206,19 @@ def _summed(worker: int, look: int, reports: Sequence[ShardReport]) -> LookRepor
         nanoseconds[place] += report.nanoseconds / seconds
         sizes[place] = report.bytes
         for key, count in zip(report.keys, report.key_records, strict=True):
-            keys[key] += count / seconds  # type: ignore[index]  # keys are plain data, and hashable
+            keys[key] += count / seconds
     last = [report.per_record for report in reports if report.whole]
-    counts = np.array([*keys.values()]).round().astype(np.int64)
-    rates = (each.round().astype(np.int64) for each in (records, nanoseconds))
-    return LookReport(worker, look, bins, *rates, sizes, last[-1] if last else 0.0, [*keys], counts)
+    counts = _whole(np.array([*keys.values()], np.float64))
+    per_record = last[-1] if last else 0.0
+    return LookReport(worker, look, bins, _whole(records), _whole(nanoseconds), sizes, per_record, [*keys], counts)
+
+
+def _whole(rates: NDArray[np.float64]) -> Numbers:
+    return rates.round().astype(np.int64)
+
+
+def _totals(place: Numbers, amounts: Numbers, bins: int) -> Numbers:
+    return np.bincount(place, amounts, bins).astype(np.int64)
 
 
 def as_words(to: Sequence[int]) -> str:

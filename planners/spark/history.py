@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -36,7 +36,7 @@ def transitions(history: DataFrame, staying: bool = False) -> Transitions:
 Changes = tuple[int, int, int, dict[tuple[int, int], int]]  # of a partition: its number, first and last count, changes
 
 
-def _changes(number: int, rows: Iterator[Row]) -> Iterator[Changes]:
+def _changes(number: int, rows: Iterable[Row]) -> Iterator[Changes]:
     nodes = [row.nodes for row in rows]
     if nodes:
         yield number, nodes[0], nodes[-1], dict(Counter(pairwise(nodes)))
