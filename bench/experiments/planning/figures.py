@@ -31,7 +31,6 @@ from bench.registry import figure
 from bench.run import Run
 from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
 from planners import Intervals, Tables, Tasks, ssm
-from planners.errors import BadRequest
 from planners.intervals.feasibility import smallest_tau, tightest_cuts
 from planners.mtm.grids import coarse
 from planners.mtm.problem import MTMProblem
@@ -70,8 +69,9 @@ class PlanningScale:
     label: str
     most: int | None = None  # partitionings: if there are more, cuts are on a grid
 
-    def problem(self, tau: float, gamma: float) -> MTMProblem:
-        """What tables are made for."""
+    def problem(self, tau: float, gamma: float) -> MTMProblem | None:
+        """What tables are made for: all partitionings, or those on the finest grid that has not too many. None if every
+        grid has too many, or allows no balance."""
         exact = MTMProblem(self.tasks, self.matrix, tau, gamma)
         if self.most is None or _size(exact) <= self.most:
             return exact
@@ -80,11 +80,13 @@ class PlanningScale:
             counts = [gridded.partitionings(nodes).count for nodes in gridded.counts]
             if all(counts) and sum(counts) <= self.most:
                 return gridded
-        raise BadRequest(f"no grid of {len(self.tasks)} tasks has at most {self.most:,} partitionings")
+        return None
 
     def grid(self, tau: float, gamma: float) -> str:
         """How fine the grid is, and the bound on its error as a share of all state, for people."""
         problem = self.problem(tau, gamma)
+        if problem is None:
+            return f"τ = {tau:g}: none has at most {self.most:,} partitionings"
         if problem.grid is None:
             return f"τ = {tau:g}: exact"
         error = problem.grid.cost_error(self.tasks, max(self.matrix.counts), gamma) / self.tasks.total_size
@@ -145,7 +147,8 @@ def _costs(run: Run, scale: PlanningScale, loads: str) -> dict[str, Line]:
     lines: dict[str, Line] = {}
     for tau in run.each(f"{scale.label}, {loads}", scale.taus):
         walks = {"single-step (SSM)": ssm_walk(tau), "Redist": redist_walk(tau), **fixed}
-        walks["MTM-aware"] = mtm_walk(_tables(scale, tau, GAMMA))
+        if (tables := _tables(scale, tau, GAMMA)) is not None:
+            walks["MTM-aware"] = mtm_walk(tables)
         for name, walk in walks.items():
             spread = Spread.of(walk, many)
             lines.setdefault(name, Line()).add(tau, 100 * spread.mean, 100 * spread.deviation)
@@ -206,6 +209,8 @@ def _by_gamma(run: Run, scale: PlanningScale, tau: float) -> tuple[dict[str, Lin
     for gamma in run.each(f"gamma, {scale.short}, tau = {tau}", [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]):
         start = time.process_time()
         tables = _tables(scale, tau, gamma)
+        if tables is None:
+            continue
         seconds.add(gamma, time.process_time() - start)
         spread = Spread.of(mtm_walk(tables), many)
         cost.add(gamma, 100 * spread.mean, 100 * spread.deviation / len(many) ** 0.5)
@@ -216,8 +221,9 @@ def _by_gamma(run: Run, scale: PlanningScale, tau: float) -> tuple[dict[str, Lin
     return {"MTM-aware": cost, "single-step (SSM)": single}, seconds
 
 
-def _tables(scale: PlanningScale, tau: float, gamma: float) -> Tables:
-    return Tables.of(project(scale.problem(tau, gamma)))
+def _tables(scale: PlanningScale, tau: float, gamma: float) -> Tables | None:
+    problem = scale.problem(tau, gamma)
+    return None if problem is None else Tables.of(project(problem))
 
 
 def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:
