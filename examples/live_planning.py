@@ -49,8 +49,9 @@ async def main(worker: dataflow.Worker, live: LiveTables, log: LoadLog) -> tuple
         controller.advance_to(epoch + 1)
         data.advance_to(epoch + 1)
         await probe.wait_passed(epoch)
-        await trio.sleep(0.01 if live.making else 0.0)
+        await trio.sleep(0.05 if live.making else 0.0)
         epoch += 1
+        assert epoch < 100_000, said
     return found, sent, said
 
 def check(results: list[tuple[dict[int, int], Counter[int], list[str]]]) -> list[str]:
@@ -63,7 +64,7 @@ def check(results: list[tuple[dict[int, int], Counter[int], list[str]]]) -> list
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        log = LoadLog(Path(folder) / "log", cost="records")
+        log = LoadLog(Path(folder) / "log", cost="records", every=10_000)
         live = LiveTables(Path(folder) / "tables", spark_maker(log, OPTIONS), limit=0.3)
         print(*check(dataflow.execute(main, live, log, workers=WORKERS, in_process=True)), sep="\n")
         live.close()

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")  # whose programs `test_gallery` runs
-ELSEWHERE = ("live_planning.py",)  # needs Spark: tests/planners/test_live.py runs it, with the session of the tests
+ELSEWHERE = ("live_planning.py",)  # needs Spark: tests/planners/test_live.py runs it among the soak tests
 EXAMPLES = [
     path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in GALLERY and path.name not in ELSEWHERE
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import runpy
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import trio
 
 import dataflow
 import megaphone
@@ -18,6 +20,7 @@ from dataflow.testing import simulate
 from megaphone.load.statistics import as_columns
 from planners.errors import BadRequest
 from planners.live import LiveTables, LoadLog, drift, spark_maker
+from planners.loop import Driver, Loop, by_intervals
 from planners.model import Intervals, Tasks
 from planners.mtm import tables as table_files
 from planners.mtm.problem import MTMProblem
@@ -185,10 +188,77 @@ def test_drift_is_what_would_have_to_move(seed: int) -> None:
 
 # The whole loop
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "live_planning.py"
+RATES = [1, 1, 2, 3, 2, 1, 2, 3, 3, 2, 1, 2]  # by epoch: so many workers are needed
+CAPACITY = 64.0
+EPOCHS = 48
+
+
+async def live_main(worker: dataflow.Worker, live: LiveTables, log: LoadLog) -> Any:
+    """A changing rate; after a third the load drifts to other bins. Worker 0 steers."""
+    said: list[str] = []
+    found: dict[int, int] = {}  # by key, the last count that came here
+    with worker.dataflow() as scope:
+        control, configuration = scope.input("control")
+        data, stream = scope.input("data")
+        counts = megaphone.unary(configuration, stream, key=lambda k: k, fold=count, bins=BINS, interval=0.0)
+        probe = counts.inspect(lambda _, row: found.update([row])).probe()
+    controller = megaphone.Controller(control, counts)
+    planner = by_intervals(live.plan, 1.0, capacity=CAPACITY)
+    driver = Driver(controller, Loop(planner, patience=1, cool_down=0), least=0)
+    if worker.index == 0:
+        controller.statistics.listeners.append(log.hear)
+        controller.migrate([bin * worker.peers // BINS for bin in range(BINS)])
+    for time in range(EPOCHS):
+        rate = RATES[time % len(RATES)]
+        keys = range(BINS) if time < EPOCHS // 2 else range(BINS // 2)
+        if worker.index == 0:
+            data.send([key for key in keys for _ in range(int(CAPACITY * rate * 0.9) // len(keys))])
+            decision = driver.step()
+            said += [live.last] if decision is not None and decision.acts else []
+            log.flush()
+            if time >= 12 and (text := live.step(controller.statistics.records)):
+                said.append(text)
+                while live.making and live._making is not None and not live._making[1].done():
+                    await trio.to_thread.run_sync(partial(live._making[1].exception))
+        controller.advance_to(time + 1)
+        data.advance_to(time + 1)
+        await probe.wait_passed(time)
+    return found, said
 
 
 def test_the_whole_loop_with_spark(spark: SparkSession, tmp_path: Path) -> None:
+    options = ["--nodes", "1:3", "--capacity", str(CAPACITY), "--tau", "1.0", "--tasks", "2", "--bins", str(BINS)]
+    options += ["--gamma", "0.3", "--tolerance", "0.01"]  # a few sweeps: Spark takes about a second for each
+    made: list[str] = []
+
+    def make(out: Path) -> None:
+        made.append(threading.current_thread().name)
+        assert make_tables(["run", "--logs", str(log.folder), "--out", str(out), *options], start=lambda _: spark) == 0
+
+    log = LoadLog(tmp_path / "log", cost="records", every=1000)
+    live = LiveTables(tmp_path / "tables", make, limit=0.3)
+    results = dataflow.execute(live_main, live, log, workers=3, in_process=True)
+    live.close()
+    answers: Counter[int] = Counter()
+    for found, _ in results:
+        answers |= Counter(found)  # the greater of two: the last, wherever its bin was then
+    right: Counter[int] = Counter()
+    for time in range(EPOCHS):
+        keys = range(BINS) if time < EPOCHS // 2 else range(BINS // 2)
+        right.update({key: int(CAPACITY * RATES[time % len(RATES)] * 0.9) // len(keys) for key in keys})
+    assert answers == right
+    said = results[0][1]
+    assert said[0].startswith("ssm, because there are no tables yet"), said
+    assert "tables 1 are in use" in said and any("of the load is elsewhere" in text for text in said), said
+    assert "mtm_aware, from tables 1" in said and live.version >= 2, said
+    assert 2 <= len(made) <= 4 and all(name.startswith("tables") for name in made)  # beside the stream
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "live_planning.py"
+
+
+@pytest.mark.soak
+def test_the_example(spark: SparkSession, tmp_path: Path) -> None:
     """The example, with the session of the tests in place of a process of its own. It ends when tables that were made
     after a drift have planned, and checks every total."""
     program = runpy.run_path(str(EXAMPLE))
@@ -200,7 +270,7 @@ def test_the_whole_loop_with_spark(spark: SparkSession, tmp_path: Path) -> None:
         options = [text for text in program["OPTIONS"] if text not in ("--master", "local[1]")]
         assert make_tables(["run", "--logs", str(log.folder), "--out", str(out), *options], start=lambda _: spark) == 0
 
-    log = LoadLog(tmp_path / "log", cost="records")
+    log = LoadLog(tmp_path / "log", cost="records", every=10_000)
     live = LiveTables(tmp_path / "tables", make, limit=0.3)
     said = program["check"](dataflow.execute(program["main"], live, log, workers=3, in_process=True))
     live.close()
