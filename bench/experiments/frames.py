@@ -100,8 +100,8 @@ def by_hand(scope: dataflow.Scope, path: Path) -> Stream[Columns]:
         lambda batch: {**batch.columns, "worth": batch["price"] * batch["amount"]}
     )
     return megaphone.window(
-        scope.control(), worth, windows.tumbling("1m"), key=("country",), time="t", moments=True, worth_=("sum", "worth"),
-        amount_=("max", "amount"), price_=("mean", "price"), t_="count",
+        scope.control(), worth, windows.tumbling("1m"), key=("country",), time="t", moments=True,
+        worth_=("sum", "worth"), amount_=("max", "amount"), price_=("mean", "price"), t_="count",
     )  # fmt: skip
 
 

@@ -4,9 +4,9 @@ few words of 64 bits, which say it all, and a hash of these.
 Tables are by one word, the hash. Next to the state they keep the spelling: so a key comes out as it came in, and two
 keys with one hash are found out, never mixed up.
 
-A spelling is an array (words, rows). Word 0 has a byte for each column, seven at most: what it is (`_NULL` and so on) or,
-of a text, its length and one; and the top byte, never zero, which columns are bytes and not strings. Then come the values, one
-behind the other: the bytes of texts, eight bytes of all else.
+A spelling is an array (words, rows). Word 0 has a byte for each column, seven at most: what it is (`_NULL` and so on)
+or, of a text, its length and one; and the top byte, never zero, which columns are bytes and not strings. Then come the
+values, one behind the other: the bytes of texts, eight bytes of all else.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ def state_machine(
     `.errors`; the key's state stays as it was, unless the fold has changed it in place.
 
     Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
-    for what it post-dates. A key that is no integer, or of several columns, is spelled out: see `megaphone.spelled`. `order` names columns by which the records of one time are sorted first; without it
-    their order is not defined.
+    for what it post-dates. A key that is no integer, or of several columns, is spelled out: see `megaphone.spelled`.
+    `order` names columns by which the records of one time are sorted first; without it their order is not defined.
     """
     if key is None:
         _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)

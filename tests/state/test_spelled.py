@@ -15,8 +15,7 @@ import pytest
 
 import megaphone
 from dataflow import Recovery, Worker
-from dataflow.columns import Columns
-from dataflow.columns import spelling
+from dataflow.columns import Columns, spelling
 from dataflow.errors import ConstructionError
 from dataflow.state import native
 from dataflow.state.folds.fold import FoldError, fold
@@ -147,9 +146,7 @@ def test_what_is_due_knows_its_key_and_a_key_that_was_forgotten_is_new(kind: str
 
 
 def test_two_keys_with_one_hash_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataflow.state.stores import spelled
-
-    monkeypatch.setattr(spelled, "hash_spelt", lambda spelt: np.full(spelt.shape[1], 7, np.uint64))
+    monkeypatch.setattr(spelling, "hash_spelt", lambda spelt: np.full(spelt.shape[1], 7, np.uint64))
 
     async def main(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -165,7 +162,7 @@ def test_two_keys_with_one_hash_are_found_out(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("given", "keys", "error", "message"),
     [
-        ({"word": ["x" * 25]}, None, ValueError, r"takes 25 bytes, and there is room for 24: say keys=megaphone.spelled\(32\)"),
+        ({"word": ["x" * 25]}, None, ValueError, r"room for 24: say keys=megaphone.spelled\(32\)"),
         ({"word": ["x" * 201]}, megaphone.spelled(400), ValueError, "a text of 201 bytes, and 200 are the most"),
         ({"word": np.array([0.5])}, None, TypeError, "holds float64: keys are strings, bytes, integers"),
         ({"word": np.array([1 << 63], np.uint64)}, None, TypeError, "below 2\\^63"),
@@ -217,16 +214,16 @@ def test_state_is_looked_at_pinned_and_saved_by_its_own_keys() -> None:
             result.inspect_batch(lambda _, batch: out.update(batch.rows()))
             probe = result.probe()
             control = scope.control()
-        controller = megaphone.Controller(control, result)
         for now in range(worker.resume_at, 30):
             handle.advance_to(now)
-            controller.advance_to(now)
             if worker.index == 0:
                 handle.send({"word": ["a", f"w{now % 3}"], "n": [1, 1]})
                 if now == 3:
-                    controller.pin({"a": worker.peers - 1})
+                    control.send([megaphone.Pin("a", worker.peers - 1)])
             worker.save(now)
             await probe.wait_passed(now - 2)
+        handle.close()
+        await probe.wait_passed(29)
         store = result.handle.store
         looked.append({**store.view_apart(), **{k: v for b in range(8) for k, v in store.view(b).entries.items()}})
 

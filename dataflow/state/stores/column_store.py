@@ -15,10 +15,10 @@ from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.columns.pact import require_columns
 from dataflow.state.arrays import Bins, Flags, Ints, Meta, Touch
-from dataflow.state.memory.segments import Head, Part
-from dataflow.state.pieces import Piece, Words
 from dataflow.state.folds.fold import SPELLED
 from dataflow.state.looking import as_word
+from dataflow.state.memory.segments import Head, Part
+from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
 from dataflow.state.stores import spelled
 from dataflow.state.tables.one_key import KeyPart, row_of

@@ -1,8 +1,10 @@
 """Keys of compiled folds that are no single integer: strings, bytes, several columns.
 
 A step before the operator spells each key out in a few words (`dataflow.columns.spelling`) and hashes these. From there
-on the key is the hash, an integer as any other, and the spelling travels beside it; the table keeps it with the state of
-the key. A column of output that is declared to be the "key" is put back into the columns that it came from.
+on the key is the hash, an integer as any other, and the spelling travels beside it; the table keeps it with the state
+of the key. A column of output that is declared to be the "key" is put back into the columns that it came from.
+
+What compiles is imported when it is first needed: programs whose keys are integers do not wait for it.
 """
 
 from __future__ import annotations
@@ -10,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Column, Words
-from dataflow.columns.spelling import MOST_COLUMNS, find_rows, hash_spelt, spell, unspell, word_count
 from dataflow.errors import ConstructionError
 from dataflow.state.folds.fold import SPELLED, Fold, FoldError
 from dataflow.state.values import Key, Value
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from dataflow.state.tables.table import Dense
 
 WORD = "\0key"  # the column of hashes
+MOST_COLUMNS = 7  # of a key: see `dataflow.columns.spelling`
 EACH = 24  # bytes for each key column, where nobody says
-D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def with_spelled_keys(
     keys: Dense | Spelled | None,
     name: str,
 ) -> tuple[Sequence[Stream[Columns]], Sequence[Side], Fold | None, Dense | None]:
-    """The inputs and folds of an operator, as they are if its keys are integers, else with keys that are spelled out."""
+    """The inputs and folds of an operator: as they are if its keys are integers, else with keys spelled out."""
     folds = [side.fold for side in sides] + ([due] if due is not None else [])
     several = any(not isinstance(side.key, str) for side in sides)
     wanted = isinstance(keys, Spelled) or several or any(isinstance(each, Fold) and each.key_outputs for each in folds)
@@ -63,27 +64,23 @@ def with_spelled_keys(
         return streams, sides, due, keys
     by = _checked(sides, due, keys, name)
     size = keys.bytes if isinstance(keys, Spelled) else EACH * len(by[0])
-    words = word_count(size)
+    words = 1 + -(-size // 8)
     made = [
         replace(side, key=WORD, fold=side.fold.spelling(words), spelled_by=names)
         for side, names in zip(sides, by, strict=True)
     ]
     spelt = [
-        stream.columns.map(
-            partial(_spelt, names, words, (*side.names, *side.order), name), name=f"{name} (keys)"
-        )
+        stream.columns.map(partial(_spelt, names, words, (*side.names, *side.order), name), name=f"{name} (keys)")
         for stream, side, names in zip(streams, sides, by, strict=True)
     ]
     return spelt, made, None if due is None else due.spelling(words), None
 
 
-def _checked(
-    sides: Sequence[Side], due: Fold | None, keys: Dense | Spelled | None, name: str
-) -> list[tuple[str, ...]]:
+def _checked(sides: Sequence[Side], due: Fold | None, keys: Dense | Spelled | None, name: str) -> list[tuple[str, ...]]:
     """The key columns of each side; ConstructionError if they cannot be."""
     by = [(side.key,) if isinstance(side.key, str) else tuple(side.key) for side in sides]
     if keys is not None and not isinstance(keys, Spelled):
-        raise ConstructionError(f"{name}: dense keys are integers: leave keys= out, or declare the key's output as 'i8'")
+        raise ConstructionError(f"{name}: dense keys are integers: leave keys= out, or declare the key to be 'i8'")
     if any(not 1 <= len(names) <= MOST_COLUMNS or len(names) != len(by[0]) for names in by):
         raise ConstructionError(f"{name}: a key has 1 to {MOST_COLUMNS} columns, as many on both sides")
     forgets = any(isinstance(side.fold, Fold) and side.fold.forget is not None for side in sides)
@@ -98,8 +95,10 @@ def _checked(
 
 def _spelt(by: Sequence[str], words: int, columns: Sequence[str], name: str, batch: Columns) -> Columns:
     """What the operator needs of a batch."""
-    spelt = spell(batch, by, words, name)
-    made: dict[str, Column] = {WORD: hash_spelt(spelt)}
+    from dataflow.columns import spelling
+
+    spelt = spelling.spell(batch, by, words, name)
+    made: dict[str, Column] = {WORD: spelling.hash_spelt(spelt)}
     made |= {column_of(number): spelt[number] for number in range(words)}
     return Columns.trusted({**made, **{each: batch.column(each) for each in columns}}, len(batch))
 
@@ -108,13 +107,17 @@ def word_of(key: Value, words: int, what: str) -> Words:
     """The hash of one key, a value or a tuple of several, as an array of one."""
     values = key if isinstance(key, tuple) else (key,)
     names = [str(number) for number in range(len(values))]
+    from dataflow.columns import spelling
+
     batch = Columns({name: [value] for name, value in zip(names, values, strict=True)})
-    return hash_spelt(spell(batch, names, words, what))
+    return spelling.hash_spelt(spelling.spell(batch, names, words, what))
 
 
 def name_keys(out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: Sequence[Words]) -> Columns:
     """What a fold gave, with the keys themselves in the place of their hashes. `keys` and `spelt` are those of the
     records: a fold gives no other."""
+    from dataflow.columns.spelling import unspell
+
     columns: dict[str, Column] = {}
     for name in out.names:
         if name not in fold.key_outputs:
@@ -128,10 +131,13 @@ def name_keys(out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: S
 def _of(given: Words, keys: Words, spelt: Sequence[Words], fold: Fold) -> Words:
     if len(given) == len(keys) and np.array_equal(given, keys):
         return np.stack(spelt)
+    from dataflow.columns.spelling import find_rows
+
     rows = np.empty(len(given), np.int64)
     find_rows(keys, np.ascontiguousarray(given), rows)
     if len(rows) and rows.min() < 0:
-        raise ValueError(f"{fold.name} gives {given[rows.argmin()]} as its key: give the `key` that the fold was called with")
+        wrong = given[rows.argmin()]
+        raise ValueError(f"{fold.name} gives {wrong} as its key: give the `key` that the fold was called with")
     return np.stack([words[rows] for words in spelt])
 
 
@@ -146,6 +152,8 @@ def keys_of(spelt: Words) -> list[Key]:
         return []
     tags = int(spelt[0, 0]) & ((1 << 56) - 1)
     count = max(1, -(-tags.bit_length() // 8))
+    from dataflow.columns.spelling import unspell
+
     columns = [f"{number}" for number in range(count)]
     rows = Columns.trusted(dict(zip(columns, unspell(spelt, count), strict=True)), spelt.shape[1]).rows()
     return [row[0] if count == 1 else row for row in rows]
