@@ -4,9 +4,9 @@ few words of 64 bits, which say it all, and a hash of these.
 Tables are by one word, the hash. Next to the state they keep the spelling: so a key comes out as it came in, and two
 keys with one hash are found out, never mixed up.
 
-A spelling is an array (words, rows). Word 0 has a byte for each column, seven at most: what it is (`_NULL` and so on)
-or, of a text, its length and one; and the top byte, never zero, which columns are bytes and not strings. Then come the
-values, one behind the other: the bytes of texts, eight bytes of all else.
+A spelling is an array (words, rows). The first byte of a row says how many columns there are, the second which of them
+are bytes and not strings. A byte for each column follows, seven at most: what it is (`_NULL` and so on) or, of a text,
+its length and one. Then come the values, one behind the other: the bytes of texts, eight bytes of all else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numpy.typing import NDArray
 
 from dataflow.columns.arrow import type_name
@@ -45,20 +45,21 @@ class Unspellable(ValueError):
     """A key that is too long for its place."""
 
 
-def word_count(size: int) -> int:
-    """How many words a spelling of so many bytes has.
+def word_count(size: int, columns: int) -> int:
+    """How many words a spelling has, of so many bytes in so many columns.
 
-    >>> word_count(24), word_count(1)
-    (4, 2)
+    >>> word_count(21, 1), word_count(22, 1)
+    (3, 4)
     """
-    return 1 + -(-size // 8)
+    return -(-(2 + columns + size) // 8)
 
 
 def spell(batch: Columns, by: Sequence[str], words: int, what: str) -> Words:
     """The key columns of a batch in so many words for each row. TypeError for what cannot be a key, ValueError for what
     is too long; both say `what` it is for."""
     spelt = np.zeros((words, len(batch)), np.uint64)
-    fill = np.zeros(len(batch), np.int64)
+    spelt[0] = len(by)
+    fill = np.full(len(batch), 2 + len(by), np.int64)
     for field, name in enumerate(by):
         column = batch.column(name)
         if isinstance(column, np.ndarray):
@@ -78,7 +79,7 @@ def _too_long(key: Sequence[Value], words: int, what: str) -> Unspellable:
     if any(each > MOST_BYTES for each in sizes):
         return Unspellable(f"{what}: the key {shown} has a text of {max(sizes)} bytes, and {MOST_BYTES} are the most")
     return Unspellable(
-        f"{what}: the key {shown} takes {size} bytes, and there is room for {(words - 1) * 8}: say "
+        f"{what}: the key {shown} takes {size} bytes, and there is room for {words * 8 - 2 - len(key)}: say "
         f"keys=megaphone.spelled({-(-size // 8) * 8})"
     )
 
@@ -92,7 +93,7 @@ def hash_spelt(spelt: Words) -> Words:
 
 def unspell(spelt: Words, columns: int) -> list[Column]:
     """The key columns of spellings. Integers are of 64 bits, moments of nanoseconds (in UTC if they had a zone)."""
-    fill = np.zeros(spelt.shape[1], np.int64)
+    fill = np.full(spelt.shape[1], 2 + columns, np.int64)
     spelt = np.ascontiguousarray(spelt)
     return [_column(spelt, field, fill) for field in range(columns)]
 
@@ -128,53 +129,56 @@ def _texts(column: Column) -> tuple[Integers, Bytes, Bytes]:
     return bounds, text, there
 
 
+@njit(inline="always")
+def _put_byte(spelt: Words, row: int, place: int, value: int) -> None:
+    spelt[place >> 3, row] |= np.uint64(value) << np.uint64((place & 7) << 3)
+
+
 @kernel(types.int64(_NUMBERS, _TEXT, _TEXT, types.int64, types.boolean, _SPELT, _FILL))
 def _put_text(
     bounds: Integers, text: Bytes, there: Bytes, field: int, is_bytes: bool, spelt: Words, fill: Integers
 ) -> int:
     """Adds a column of texts; the first row that has no room for its own, or -1."""
-    room = (spelt.shape[0] - 1) * 8
-    place = np.uint64(field * 8)
-    flags = np.uint64(1 << 63)
-    if is_bytes:
-        flags |= np.uint64(1) << np.uint64(56 + field)
+    room = spelt.shape[0] * 8
+    flags = np.uint64(1) << np.uint64(8 + field) if is_bytes else np.uint64(0)
     for i in range(fill.size):
         if there.size and not there[i]:
-            spelt[0, i] |= flags | (np.uint64(_NULL) << place)
+            spelt[0, i] |= flags
+            _put_byte(spelt, i, 2 + field, _NULL)
             continue
         size = bounds[i + 1] - bounds[i]
         at = fill[i]
         if size > MOST_BYTES or at + size > room:
             return i
-        word = spelt[1 + (at >> 3), i] if at < room else np.uint64(0)
+        spelt[0, i] |= flags
+        _put_byte(spelt, i, 2 + field, size + 1)
+        word = spelt[at >> 3, i] if at < room else np.uint64(0)
         for k in range(bounds[i], bounds[i + 1]):
             word |= np.uint64(text[k]) << np.uint64((at & 7) << 3)
             at += 1
             if at & 7 == 0:
-                spelt[at >> 3, i] = word
+                spelt[(at >> 3) - 1, i] = word
                 word = np.uint64(0)
         if at & 7:
-            spelt[1 + (at >> 3), i] = word
+            spelt[at >> 3, i] = word
         fill[i] = at
-        spelt[0, i] |= flags | (np.uint64(size + 1) << place)
     return -1
 
 
 @kernel(types.int64(_NUMBERS, types.int64, types.int64, _SPELT, _FILL))
 def _put_numbers(numbers: Integers, code: int, field: int, spelt: Words, fill: Integers) -> int:
     """Adds a column of numbers, eight bytes each."""
-    room = (spelt.shape[0] - 1) * 8
-    tag = np.uint64(1 << 63) | (np.uint64(code) << np.uint64(field * 8))
+    room = spelt.shape[0] * 8
     for i in range(fill.size):
         at = fill[i]
         if at + 8 > room:
             return i
         word, shift = np.uint64(numbers[i]), np.uint64((at & 7) << 3)
-        spelt[1 + (at >> 3), i] |= word << shift
+        spelt[at >> 3, i] |= word << shift
         if shift:
-            spelt[2 + (at >> 3), i] |= word >> (_64 - shift)
+            spelt[(at >> 3) + 1, i] |= word >> (_64 - shift)
         fill[i] = at + 8
-        spelt[0, i] |= tag
+        _put_byte(spelt, i, 2 + field, code)
     return -1
 
 
@@ -189,7 +193,8 @@ def _hash(spelt: Words, hashes: Words) -> None:
 
 def _column(spelt: Words, field: int, fill: Integers) -> Column:
     """One key column, which begins at `fill` in each row: that moves behind it."""
-    codes = (spelt[0] >> np.uint64(8 * field)).astype(np.uint8)
+    place = 2 + field
+    codes = (spelt[place >> 3] >> np.uint64(8 * (place & 7))).astype(np.uint8)
     if not len(codes) or int(codes.min()) <= _NULL:
         return _text_column(spelt, field, codes, fill)
     found = np.unique(codes).tolist()
@@ -205,7 +210,7 @@ def _column(spelt: Words, field: int, fill: Integers) -> Column:
 def _text_column(spelt: Words, field: int, codes: Bytes, fill: Integers) -> Column:
     import pyarrow as pa
 
-    flags = (spelt[0] >> np.uint64(56 + field)) & np.uint64(1)
+    flags = (spelt[0] >> np.uint64(8 + field)) & np.uint64(1)
     there = codes != _NULL
     if len(codes) and (int(codes.max()) > _NULL or flags[there].min(initial=1) != flags[there].max(initial=0) > 0):
         raise TypeError("a key column has been strings, bytes or numbers in turn: send keys of one type")
@@ -229,13 +234,13 @@ def _get_text(spelt: Words, fill: Integers, bounds: NDArray[np.signedinteger], t
         at, end = fill[i], np.int64(bounds[i + 1])
         word = np.uint64(0)
         if bounds[i] < end:
-            word = spelt[1 + (at >> 3), i] >> np.uint64((at & 7) << 3)
+            word = spelt[at >> 3, i] >> np.uint64((at & 7) << 3)
         for k in range(np.int64(bounds[i]), end):
             text[k] = np.uint8(word)
             word >>= _8
             at += 1
             if at & 7 == 0 and k + 1 < end:
-                word = spelt[1 + (at >> 3), i]
+                word = spelt[at >> 3, i]
         fill[i] = at
 
 
@@ -244,9 +249,9 @@ def _get_numbers(spelt: Words, fill: Integers, numbers: Integers) -> None:
     for i in range(fill.size):
         at = fill[i]
         shift = np.uint64((at & 7) << 3)
-        word = spelt[1 + (at >> 3), i] >> shift
+        word = spelt[at >> 3, i] >> shift
         if shift:
-            word |= spelt[2 + (at >> 3), i] << (_64 - shift)
+            word |= spelt[(at >> 3) + 1, i] << (_64 - shift)
         numbers[i] = np.int64(word)
         fill[i] = at + 8
 

@@ -295,7 +295,7 @@ def dense(domain: int) -> Dense:
 def spelled(bytes: int) -> Spelled:
     """Keys of compiled folds that are no single integer (strings, bytes, dates, several columns) are spelled out in at
     most so many bytes: those of the strings, and eight for each column of anything else. Without it, they are where the
-    key has several columns (`key=["country", "city"]`) or a fold declares a column of its output to be the "key", in 24
+    key has several columns (`key=["country", "city"]`) or a fold declares a column of its output to be the "key", in 21
     bytes for each column."""
     from dataflow.state.stores.spelled import Spelled
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WORD = "\0key"  # the column of hashes
 MOST_COLUMNS = 7  # of a key: see `dataflow.columns.spelling`
-EACH = 24  # bytes for each key column, where nobody says
+EACH = 21  # bytes for each key column, where nobody says: of one column, three words
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def with_spelled_keys(
         return streams, sides, due, keys
     by = _checked(sides, due, keys, name)
     size = keys.bytes if isinstance(keys, Spelled) else EACH * len(by[0])
-    words = 1 + -(-size // 8)
+    words = -(-(2 + len(by[0]) + size) // 8)  # as `spelling.word_count` says
     made = [
         replace(side, key=WORD, fold=side.fold.spelling(words), spelled_by=names)
         for side, names in zip(sides, by, strict=True)
@@ -130,6 +130,9 @@ def name_keys(out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: S
 
 def _of(given: Words, keys: Words, spelt: Sequence[Words], fold: Fold) -> Words:
     if len(given) == len(keys) and np.array_equal(given, keys):
+        whole = spelt[0].base
+        if isinstance(whole, np.ndarray) and whole.shape == (len(spelt), len(keys)) and _is_of(spelt, whole):
+            return whole
         return np.stack(spelt)
     from dataflow.columns.spelling import find_rows
 
@@ -141,6 +144,14 @@ def _of(given: Words, keys: Words, spelt: Sequence[Words], fold: Fold) -> Words:
     return np.stack([words[rows] for words in spelt])
 
 
+def _is_of(spelt: Sequence[Words], whole: Words) -> bool:
+    """Whether words are the rows of an array, as they were made: then nothing need be copied."""
+    return whole.dtype == np.uint64 and all(
+        words.base is whole and words.__array_interface__["data"] == row.__array_interface__["data"]
+        for words, row in zip(spelt, whole, strict=True)
+    )
+
+
 def fields_of(words: int) -> list[str]:
     """The fields of the state that spell the key out."""
     return [f"{SPELLED}{number}" for number in range(words)]
@@ -150,8 +161,7 @@ def keys_of(spelt: Words) -> list[Key]:
     """Keys as people write them: values, or tuples of several."""
     if not spelt.shape[1]:
         return []
-    tags = int(spelt[0, 0]) & ((1 << 56) - 1)
-    count = max(1, -(-tags.bit_length() // 8))
+    count = int(spelt[0, 0]) & 0xFF
     from dataflow.columns.spelling import unspell
 
     columns = [f"{number}" for number in range(count)]
