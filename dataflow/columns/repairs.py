@@ -1,7 +1,7 @@
 """What columns cannot hold, made into what they can: missing numbers, and decimals.
 
-A column of numbers has no missing values, and no decimals: compiled code could not work with them. Data from outside has
-both. So whoever reads it says what they mean: `missing` and `decimals`, of sources of columns and of frames.
+A column of numbers has no missing values, and no decimals: compiled code could not work with them. Data from outside
+has both. So whoever reads it says what they mean: `missing` and `decimals`, of sources of columns and of frames.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def columns_of(rows: list[list[Any]]) -> dict[str, Any]:
     for place in range(len(first)):
         values = [row[place] for row in rows]
         kind = next((type(value) for value in values if value is not None), str)
-        made[f"k{place}"] = pa.array(values, kinds[kind]) if kind in kinds else np.array(values)
+        made[f"k{place}"] = pa.array(values, kinds[kind]) if kind in kinds else values
     return made
 
 
