@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -22,7 +24,7 @@ from bench.run import Run
 from dataflow import Stream, Worker, sources, windows
 from dataflow.columns import Columns
 from dataflow.state import native
-from dataflow.state.folds.fold import fold
+from dataflow.state.folds.fold import Fold, fold
 from megaphone.frames import PlannedFrame, col, frame
 
 MILLION = 1_000_000
@@ -105,9 +107,8 @@ def by_hand(scope: dataflow.Scope, path: Path) -> Stream[Columns]:
     )  # fmt: skip
 
 
-def _seconds(build: object) -> float:
+def _seconds(build: Callable[[dataflow.Scope], Stream[Columns]]) -> float:
     """From the building of a dataflow to its end, on one worker in this process."""
-    assert callable(build)
 
     async def main(worker: Worker) -> float:
         start = time.perf_counter()
@@ -158,19 +159,22 @@ def _numbers(chance: np.random.Generator) -> Columns:
 
 def _texts(chance: np.random.Generator) -> Columns:
     """The same words, written out."""
-    words = pa.array([f"word {number}" for number in range(WORDS)])
-    return Columns({"word": words.take(pa.array(chance.integers(0, WORDS, SIZE))), "n": np.ones(SIZE, np.int64)})
+    return Columns({"word": _all_words().take(pa.array(chance.integers(0, WORDS, SIZE))), "n": np.ones(SIZE, np.int64)})
 
 
-def _counted(make: object, by: object, seconds: float) -> float:
+@cache
+def _all_words() -> pa.Array:
+    return pa.array([f"word {number}" for number in range(WORDS)])
+
+
+def _counted(make: Callable[[np.random.Generator], Columns], by: Fold, seconds: float) -> float:
     """Records a second of a running count on one worker, once every word has come."""
-    assert callable(make)
 
     async def main(worker: Worker) -> float:
         pool = [make(np.random.default_rng(seed)) for seed in range(16)]
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            probe = native.state_machine(stream, key="word", value="n", fold=by, keys=None).probe()  # type: ignore[arg-type]
+            probe = native.state_machine(stream, key="word", value="n", fold=by).probe()
         epoch, start, first = 0, time.perf_counter(), 0
         while True:
             handle.send(pool[epoch % 16])

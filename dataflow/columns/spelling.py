@@ -11,10 +11,16 @@ its length and one. Then come the values, one behind the other: the bytes of tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.core.base import BaseContext
+from numba.core.types.abstract import Type
+from numba.core.typing.templates import Signature
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from dataflow.columns.arrow import type_name
@@ -23,6 +29,7 @@ from dataflow.columns.column import Array, Column, Integers, Words
 from dataflow.columns.hashing import mix
 from dataflow.columns.instants import counts
 from dataflow.columns.zones import with_zone, zone_of
+from dataflow.compiled.intrinsics import Definition
 from dataflow.compiled.kernel import kernel
 from dataflow.values import Value
 
@@ -39,6 +46,22 @@ _TEXT = types.Array(types.uint8, 1, "C", readonly=True)
 _FILL = types.int64[::1]
 _NUMBERS = types.Array(types.int64, 1, "C", readonly=True)
 _8, _64 = np.uint64(8), np.uint64(64)
+
+
+def _load(typingctx: object, text: Type, index: Type) -> Definition:
+    """Eight bytes as a word, wherever they begin."""
+
+    def generate(
+        context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]
+    ) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(64).as_pointer())
+        return builder.load(pointer, align=1)
+
+    return types.uint64(text, types.int64), generate
+
+
+load_word = cast(Callable[[Bytes, int], np.uint64], intrinsic(_load))  # as compiled code calls it
 
 
 class Unspellable(ValueError):
@@ -98,6 +121,21 @@ def unspell(spelt: Words, columns: int) -> list[Column]:
     return [_column(spelt, field, fill) for field in range(columns)]
 
 
+def as_spelt(column: Column, what: str) -> Column:
+    """A key column as it comes out when it was spelled out."""
+    if not isinstance(column, np.ndarray):
+        return column
+    code, numbers = _numbers(column, what)
+    return _typed(numbers, code)
+
+
+def _typed(numbers: Integers, code: int) -> Array:
+    kind = np.dtype(_KINDS[code])
+    return with_zone(
+        numbers.astype(bool) if kind.kind == "b" else numbers.view(kind), "UTC" if code == _ZONED else None
+    )
+
+
 def _numbers(column: Array, what: str) -> tuple[int, Integers]:
     kind = column.dtype.kind
     if kind == "b":
@@ -120,18 +158,30 @@ def _texts(column: Column) -> tuple[Integers, Bytes, Bytes]:
     assert not isinstance(column, np.ndarray)
     _, offsets, data = column.buffers()
     assert offsets is not None
-    width = np.int64 if type_name(column).startswith("large") else np.int32
-    bounds = np.frombuffer(offsets, width)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    width = np.dtype(np.int64 if type_name(column).startswith("large") else np.int32)
+    bounds = np.frombuffer(memoryview(offsets), width)[column.offset : column.offset + len(column) + 1]
+    text = np.empty(0, np.uint8) if data is None else np.frombuffer(memoryview(data), np.uint8)
     there = np.empty(0, np.uint8)
     if column.null_count:
         there = np.fromiter((value is not None for value in column.to_pylist()), np.uint8, len(column))
-    return bounds, text, there
+    return bounds.astype(np.int64), text, there
 
 
 @njit(inline="always")
 def _put_byte(spelt: Words, row: int, place: int, value: int) -> None:
     spelt[place >> 3, row] |= np.uint64(value) << np.uint64((place & 7) << 3)
+
+
+@njit(inline="always")
+def _eight(text: Bytes, first: int, size: int) -> np.uint64:
+    """Up to eight bytes as a word, zeros behind them."""
+    if first + 8 <= text.size:
+        word = load_word(text, first)
+        return word if size == 8 else word & ((np.uint64(1) << np.uint64(size << 3)) - np.uint64(1))
+    word = np.uint64(0)
+    for place in range(size):
+        word |= np.uint64(text[first + place]) << np.uint64(place << 3)
+    return word
 
 
 @kernel(types.int64(_NUMBERS, _TEXT, _TEXT, types.int64, types.boolean, _SPELT, _FILL))
@@ -152,16 +202,14 @@ def _put_text(
             return i
         spelt[0, i] |= flags
         _put_byte(spelt, i, 2 + field, size + 1)
-        word = spelt[at >> 3, i] if at < room else np.uint64(0)
-        for k in range(bounds[i], bounds[i + 1]):
-            word |= np.uint64(text[k]) << np.uint64((at & 7) << 3)
-            at += 1
-            if at & 7 == 0:
-                spelt[(at >> 3) - 1, i] = word
-                word = np.uint64(0)
-        if at & 7:
-            spelt[at >> 3, i] = word
-        fill[i] = at
+        fill[i] = at + size
+        shift = np.uint64((at & 7) << 3)
+        for k in range(bounds[i], bounds[i + 1], 8):
+            word = _eight(text, k, min(bounds[i + 1] - k, 8))
+            spelt[at >> 3, i] |= word << shift
+            if shift and word >> (_64 - shift):
+                spelt[(at >> 3) + 1, i] |= word >> (_64 - shift)
+            at += 8
     return -1
 
 
@@ -202,9 +250,7 @@ def _column(spelt: Words, field: int, fill: Integers) -> Column:
         raise TypeError(f"a key column has been {' and '.join(_KINDS.get(code, 'text') for code in found)} in turn")
     numbers = np.empty(len(codes), np.int64)
     _get_numbers(spelt, fill, numbers)
-    kind = np.dtype(_KINDS[found[0]])
-    values = numbers.astype(bool) if kind.kind == "b" else numbers.view(kind)
-    return with_zone(values, "UTC" if found[0] == _ZONED else None)
+    return _typed(numbers, found[0])
 
 
 def _text_column(spelt: Words, field: int, codes: Bytes, fill: Integers) -> Column:
@@ -217,7 +263,9 @@ def _text_column(spelt: Words, field: int, codes: Bytes, fill: Integers) -> Colu
     sizes = np.where(there, codes, 1) - 1
     total = int(sizes.sum(dtype=np.int64))
     large = total >= 1 << 31
-    bounds = np.zeros(len(codes) + 1, np.int64 if large else np.int32)
+    bounds: NDArray[np.signedinteger] = (
+        np.zeros(len(codes) + 1, np.int64) if large else np.zeros(len(codes) + 1, np.int32)
+    )
     np.cumsum(sizes, out=bounds[1:])
     text = np.empty(total, np.uint8)
     _get_text(spelt, fill, bounds, text)

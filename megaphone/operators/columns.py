@@ -162,7 +162,7 @@ def _folded(
 ) -> Migratable[Columns]:
     """F and S for compiled folds."""
     streams, sides, due, dense = with_spelled_keys(streams, sides, due, keys, name)
-    wanted = [Wanted.of(side.by, (*side.names, *side.order, *side.spelling)) for side in sides]
+    wanted = [Wanted.of(side.by, (*side.names, *side.order, *side.spelling, *side.carried)) for side in sides]
     here, finest = _among_workers(dense, streams, bins), _finest(bins)
     once = interval is not None
     store = PinningStore(lambda apart: FoldStore(name, sides, due, finest, None if apart else here, once and not apart))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dataflow.channels.blame import name_record
-from dataflow.columns.batch import Columns
+from dataflow.columns.batch import Column, Columns
 from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
 from dataflow.errors import ConstructionError
@@ -57,6 +57,14 @@ class Side:
     def spelling(self) -> tuple[str, ...]:
         """The columns that spell the key out."""
         return tuple(spelled.column_of(number) for number in range(self.fold.spelled))
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The key columns themselves, if each record gives one row with its key: that is cheaper than to make them of
+        their spelling again."""
+        if not (self.fold.key_outputs and self.fold.is_one_for_one):
+            return ()
+        return tuple(f"{spelled.WORD} of {number}" for number in range(len(self.spelled_by)))
 
     @property
     def alone(self) -> bool:
@@ -153,16 +161,26 @@ class FoldStore(WithPending):
         ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
         times: list[int] = dates[ends - 1].tolist()
         with self._counted_before(keys):
-            return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
+            return list(zip(times, self._run_parts(self._due, times, ends, keys, values, ()), strict=True))
 
     def _run_parts(
-        self, driver: FoldDriver, times: Sequence[int], ends: Bins, keys: Words, values: Sequence[Values]
+        self,
+        driver: FoldDriver,
+        times: Sequence[int],
+        ends: Bins,
+        keys: Words,
+        values: Sequence[Values],
+        carried: Sequence[Column],
     ) -> list[list[Columns]]:
         bounds = [0, *ends.tolist()]
         parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
         if not driver.fold.is_one_for_one:
-            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
-        results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values], ()) for time, a, b in parts]
+
+        def time_of(at: int) -> int:
+            return times[int(np.searchsorted(ends, at, "right"))]
+
+        results = self._run(driver, times[0], keys, values, carried, time_of)
         return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
 
     def _receive(self, port: int, time: int, batches: Sequence[Columns]) -> list[Columns]:
@@ -177,8 +195,8 @@ class FoldStore(WithPending):
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
         return self._run(self._drivers[port], time, *self._columns(port, batch))
 
-    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values]]:
-        """The keys of a batch and its values, as the fold's driver wants them."""
+    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values], list[Column]]:
+        """The keys of a batch and its values, as the fold's driver wants them; key columns that are carried along."""
         side, driver = self.sides[port], self._drivers[port]
         values = [
             as_kind(batch[name], kind, self.name, name, unit)
@@ -187,14 +205,15 @@ class FoldStore(WithPending):
         key = batch[side.by]
         words = as_words(key, side.by)
         self._signs.check(key, words, f"{self.name}: the key {side.by!r}")
-        return words, values + [np.ascontiguousarray(batch[name]) for name in side.spelling]
+        values += [np.ascontiguousarray(batch[name]) for name in side.spelling]
+        return words, values, [batch.column(name) for name in side.carried]
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
         assert self.pending is not None and self._due is not None
         keys, values = self.pending.due(time)
         with self._counted_before(keys):
-            return self._run(self._due, time, keys, values)
+            return self._run(self._due, time, keys, values, ())
 
     @contextmanager
     def _counted_before(self, keys: Words) -> Iterator[None]:
@@ -214,6 +233,7 @@ class FoldStore(WithPending):
         time: int,
         keys: Words,
         values: Sequence[Values],
+        carried: Sequence[Column],
         time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
     ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
@@ -234,7 +254,7 @@ class FoldStore(WithPending):
                 name_record(error, (key, *(column[at].item() for column in values[: len(driver.kinds)])), time=when)
             raise
         if spelt and out is not None and driver.fold.key_outputs:
-            out = spelled.name_keys(out, driver.fold, self.sides[0].spelled_by, keys, spelt)
+            out = spelled.name_keys(out, driver.fold, self.sides[0].spelled_by, keys, spelt, carried)
         if later.size:
             self._postpone(driver, time, later)
         return [out] if out is not None and len(out) else []

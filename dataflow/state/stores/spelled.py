@@ -58,7 +58,7 @@ def with_spelled_keys(
     """The inputs and folds of an operator: as they are if its keys are integers, else with keys spelled out."""
     folds = [side.fold for side in sides] + ([due] if due is not None else [])
     several = any(not isinstance(side.key, str) for side in sides)
-    wanted = isinstance(keys, Spelled) or several or any(isinstance(each, Fold) and each.key_outputs for each in folds)
+    wanted = isinstance(keys, Spelled) or several or any(getattr(each, "key_outputs", ()) for each in folds)
     if not wanted:
         assert not isinstance(keys, Spelled)
         return streams, sides, due, keys
@@ -70,8 +70,8 @@ def with_spelled_keys(
         for side, names in zip(sides, by, strict=True)
     ]
     spelt = [
-        stream.columns.map(partial(_spelt, names, words, (*side.names, *side.order), name), name=f"{name} (keys)")
-        for stream, side, names in zip(streams, sides, by, strict=True)
+        stream.columns.map(partial(_spelt, side, words, name), name=f"{name} (keys)")
+        for stream, side in zip(streams, made, strict=True)
     ]
     return spelt, made, None if due is None else due.spelling(words), None
 
@@ -83,8 +83,10 @@ def _checked(sides: Sequence[Side], due: Fold | None, keys: Dense | Spelled | No
         raise ConstructionError(f"{name}: dense keys are integers: leave keys= out, or declare the key to be 'i8'")
     if any(not 1 <= len(names) <= MOST_COLUMNS or len(names) != len(by[0]) for names in by):
         raise ConstructionError(f"{name}: a key has 1 to {MOST_COLUMNS} columns, as many on both sides")
-    forgets = any(isinstance(side.fold, Fold) and side.fold.forget is not None for side in sides)
-    forgets = forgets or (due is not None and due.forget is not None)
+    folds = [*(side.fold for side in sides), *([due] if due is not None else [])]
+    if other := [each for each in folds if not hasattr(each, "spelling")]:
+        raise ConstructionError(f"{name}: columns need a fold made with megaphone.fold(...), not {other[0]!r}")
+    forgets = any(each.forget is not None for each in folds)
     if due is not None and due.create and forgets and due.key_outputs:
         raise FoldError(
             f"{name}: {due.name} may be due for a key that was forgotten, and could not say which it was: say "
@@ -93,14 +95,17 @@ def _checked(sides: Sequence[Side], due: Fold | None, keys: Dense | Spelled | No
     return by
 
 
-def _spelt(by: Sequence[str], words: int, columns: Sequence[str], name: str, batch: Columns) -> Columns:
+def _spelt(side: Side, words: int, name: str, batch: Columns) -> Columns:
     """What the operator needs of a batch."""
     from dataflow.columns import spelling
 
-    spelt = spelling.spell(batch, by, words, name)
+    spelt = spelling.spell(batch, side.spelled_by, words, name)
     made: dict[str, Column] = {WORD: spelling.hash_spelt(spelt)}
     made |= {column_of(number): spelt[number] for number in range(words)}
-    return Columns.trusted({**made, **{each: batch.column(each) for each in columns}}, len(batch))
+    made |= {each: batch.column(each) for each in (*side.names, *side.order)}
+    for carried, key in zip(side.carried, side.spelled_by, strict=bool(side.carried)):
+        made[carried] = spelling.as_spelt(batch.column(key), f"{name}: the key {key!r}")
+    return Columns.trusted(made, len(batch))
 
 
 def word_of(key: Value, words: int, what: str) -> Words:
@@ -113,9 +118,11 @@ def word_of(key: Value, words: int, what: str) -> Words:
     return spelling.hash_spelt(spelling.spell(batch, names, words, what))
 
 
-def name_keys(out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: Sequence[Words]) -> Columns:
-    """What a fold gave, with the keys themselves in the place of their hashes. `keys` and `spelt` are those of the
-    records: a fold gives no other."""
+def name_keys(
+    out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: Sequence[Words], carried: Sequence[Column]
+) -> Columns:
+    """What a fold gave, with the keys themselves in the place of their hashes. `keys`, `spelt` and `carried` are those
+    of the records: a fold gives no other."""
     from dataflow.columns.spelling import unspell
 
     columns: dict[str, Column] = {}
@@ -123,13 +130,15 @@ def name_keys(out: Columns, fold: Fold, by: Sequence[str], keys: Words, spelt: S
         if name not in fold.key_outputs:
             columns[name] = out.column(name)
             continue
-        made = unspell(_of(out[name].view(np.uint64), keys, spelt, fold), len(by))
+        given = out[name].view(np.uint64)
+        same = len(given) == len(keys) and np.array_equal(given, keys)
+        made = carried if same and carried else unspell(_of(given, keys, spelt, fold, same), len(by))
         columns |= {name: made[0]} if len(by) == 1 else dict(zip(by, made, strict=True))
     return Columns.trusted(columns, len(out))
 
 
-def _of(given: Words, keys: Words, spelt: Sequence[Words], fold: Fold) -> Words:
-    if len(given) == len(keys) and np.array_equal(given, keys):
+def _of(given: Words, keys: Words, spelt: Sequence[Words], fold: Fold, same: bool) -> Words:
+    if same:
         whole = spelt[0].base
         if isinstance(whole, np.ndarray) and whole.shape == (len(spelt), len(keys)) and _is_of(spelt, whole):
             return whole
