@@ -57,7 +57,7 @@ KEYS: dict[str, Callable[[Random], list[Any]]] = {
 
 def columns_of(rows: list[list[Any]]) -> dict[str, Any]:
     first = rows[0]
-    kinds = {str: pa.string(), bytes: pa.binary()}
+    kinds: dict[Any, Any] = {str: pa.string(), bytes: pa.binary()}
     made: dict[str, Any] = {}
     for place in range(len(first)):
         values = [row[place] for row in rows]
@@ -132,7 +132,9 @@ def test_what_is_due_knows_its_key_and_a_key_that_was_forgotten_is_new(kind: str
     if not compiled:
         folds = {name: each.without_compiling() for name, each in folds.items()}
     sent, out = run(seed, kind, True, folds)
-    expected, open_since, held = [], {}, Counter[Any]()
+    expected: list[Any] = []
+    open_since: dict[Any, int] = {}
+    held: Counter[Any] = Counter()
     for time in range(40):
         for at, key, value in sent:
             if at == time:
