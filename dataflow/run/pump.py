@@ -25,6 +25,7 @@ from dataflow.members.roster import Roster
 from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
+from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.explain import warn_if_stuck
 from dataflow.run.interest import EVERYTHING
 from dataflow.run.mains import run_main
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16  # times that main looks for messages before other tasks get their turn
 _BREATH = 500e-6  # seconds
-WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
 class Pump(Receiving):
