@@ -95,6 +95,23 @@ def test_a_damaged_batch_is_rows_or_a_value_error(rows: list[Any], data: st.Data
 
 @settings(repeatable, max_examples=40)
 @given(st.integers(1, 9).flatmap(lambda n: st.lists(st.tuples(*[leaves] * n), min_size=1, max_size=3)))
+def test_tuples_of_any_width(rows: list[Any]) -> None:
+    assert same(decode_rows(encode_rows(rows)), rows)
+
+
+@pytest.mark.parametrize("depth", [50, 1000])
+def test_deep_rows_come_back_or_are_refused(depth: int) -> None:
+    row: Any = 1
+    for _ in range(depth):
+        row = (row,)
+    try:
+        packed = encode_rows([row])
+    except TypeError:
+        assert depth > 50
+        return
+    assert decode_rows(packed) == [row]
+
+
 def test_records_sorted_by_bins_come_back_with_them() -> None:
     for records in ([], ["a", "b", "c"], [("a", 1), ("b", 2), ("c", [3])], [(n, 1) for n in range(100)]):
         for ends in ([len(records)], [1, len(records)]) if records else ([],):
@@ -124,23 +141,6 @@ def test_records_sorted_by_bins_come_back_with_them() -> None:
 def test_bins_that_cannot_be_are_refused(bins: Any, ends: Any) -> None:
     with pytest.raises(ValueError, match=r"damaged rows: .*bin"):
         decode_rows(encode_rows(Binned(["a", "b", "c"], bins, ends)))
-
-
-def test_tuples_of_any_width(rows: list[Any]) -> None:
-    assert same(decode_rows(encode_rows(rows)), rows)
-
-
-@pytest.mark.parametrize("depth", [50, 1000])
-def test_deep_rows_come_back_or_are_refused(depth: int) -> None:
-    row: Any = 1
-    for _ in range(depth):
-        row = (row,)
-    try:
-        packed = encode_rows([row])
-    except TypeError:
-        assert depth > 50
-        return
-    assert decode_rows(packed) == [row]
 
 
 def test_a_refusal_names_the_value_and_is_not_a_book() -> None:
