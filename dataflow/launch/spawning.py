@@ -54,15 +54,18 @@ class Spawned:
 def spawning() -> Iterator[Spawned | None]:
     """Spawns a process for whoever takes it inside; it is ended if nobody has. None if that cannot be done, as will be
     found out, and said, where it is needed."""
+    spawned: Spawned | None = None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
-        spawned = spawn()
-    except OSError:
-        yield None
-        return
-    try:
+        try:
+            with contextlib.suppress(OSError):
+                spawned = spawn()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what has come meanwhile is raised here
         yield spawned
     finally:
-        spawned.abandon()
+        if spawned is not None:
+            spawned.abandon()
 
 
 def spawn() -> Spawned:
