@@ -7,7 +7,7 @@ operators' steps and main touch it, so nothing here needs a lock. Programs see a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from time import perf_counter_ns
@@ -186,6 +186,11 @@ class Pump(Receiving):
         return tuple(self._dataflows.values())
 
     @property
+    def running_dataflows(self) -> Mapping[int, Dataflow]:
+        """The same, by number; not a copy."""
+        return self._dataflows
+
+    @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
         return bool(self._mailbox or (self.stirred and not self.changes.stopped))
@@ -235,6 +240,7 @@ class Pump(Receiving):
 
     def _step_dataflows(self) -> None:
         stirred, self.stirred = self.stirred, []
+        self.meter.stepped = stirred
         for dataflow in stirred:
             if not dataflow.dropped:  # what has ended says nothing more
                 dataflow.step()

@@ -35,5 +35,5 @@ async def _dies(worker: dataflow.Worker, when: str) -> None:
 
 @pytest.mark.parametrize("when", ["it has read", "it has written", "it has not read"])
 def test_a_worker_dies_when(when: str) -> None:
-    with pytest.raises(WorkerFailed, match="worker 1 .*SIGKILL"):
+    with pytest.raises(WorkerFailed, match=r"worker 1 .*SIGKILL"):
         dataflow.execute(_dies, when, workers=3)
