@@ -21,6 +21,7 @@ from dataflow.commands import (
     metrics,
     migrate,
     on_spark,
+    page,
     profile,
     save,
     scaling,
@@ -38,6 +39,7 @@ from dataflow.launch.health import parse_health
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
+from dataflow.page.beside import page_beside, require_extra
 from dataflow.recovery.policy import Recovery
 from dataflow.run.pump import WARN_AFTER
 
@@ -135,9 +137,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
+    run.add_argument("--page", action="store_true", help="serve a live page of it on loopback; its address is printed")
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
     for command in (
-        listing, status, top, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
+        listing, status, top, page, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
     ):
         command.add_parser(commands)
     _add_recovery(run)
@@ -194,27 +197,33 @@ def _run(options: argparse.Namespace) -> int:
             check_run_name(options.name)
         except ValueError as error:
             raise UsageError(str(error)) from None
+    if options.page:
+        try:
+            require_extra()
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     recovery = _recovery(options)
     cluster = _cluster(options)
     on_spark.check_options(options)
     name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     try:
-        if options.on == "spark":
-            on_spark.run(program, options, settings, recovery)
-        elif cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
-        else:
-            execute(
-                program,
-                *options.arguments,
-                workers=options.workers,
-                debug=options.debug,
-                limit=options.limit,
-                prefix=options.prefix,
-                warn_after=warn_after,
-                recovery=recovery,
-                name=name,
-            )
+        with page_beside(options.page):
+            if options.on == "spark":
+                on_spark.run(program, options, settings, recovery)
+            elif cluster is not None:
+                run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
+            else:
+                execute(
+                    program,
+                    *options.arguments,
+                    workers=options.workers,
+                    debug=options.debug,
+                    limit=options.limit,
+                    prefix=options.prefix,
+                    warn_after=warn_after,
+                    recovery=recovery,
+                    name=name,
+                )
     except ClusterError:
         raise
     except BrokenPipeError:

@@ -61,7 +61,7 @@ def refusal(path: str, headers: Headers, token: str) -> tuple[int, str] | None:
     if path.startswith(GUARDED):
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not compare_digest(given.encode(), token.encode()):
-            return 401, "the token is missing or wrong: open the page by the whole address that was printed at its start"
+            return 401, "the token is missing or wrong: open the page by the whole address that was printed"
     return None
 
 

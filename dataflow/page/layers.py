@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _SWEEPS = 4
+_ROOM = 2000  # invisible places
 
 
 def place(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -17,15 +18,16 @@ def place(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, flo
     """
     forward = _without_loops(count, edges)
     layer = _layers(count, forward)
+    forward = _with_room(layer, forward)
     rows: list[list[int]] = [[] for _ in range(max(layer, default=-1) + 1)]
-    for node in range(count):
-        rows[layer[node]].append(node)
-    _order(rows, count, forward)
-    places = [(0.0, 0.0)] * count
+    for node, number in enumerate(layer):
+        rows[number].append(node)
+    _order(rows, len(layer), forward)
+    places = [(0.0, 0.0)] * len(layer)
     for number, row in enumerate(rows):
         for at, node in enumerate(row):
             places[node] = (float(number), at - (len(row) - 1) / 2)
-    return places
+    return places[:count]
 
 
 def _without_loops(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -72,6 +74,22 @@ def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
             if not missing[there]:
                 ready.append(there)
     return layer
+
+
+def _with_room(layer: list[int], edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Edges, cut where they pass other layers: something invisible is put there, so that there is room for them. It is
+    added to `layer`. Long graphs get none."""
+    if sum(layer[b] - layer[a] - 1 for a, b in edges) > _ROOM:
+        return list(edges)
+    found = []
+    for a, b in edges:
+        here = a
+        for between in range(layer[a] + 1, layer[b]):
+            layer.append(between)
+            found.append((here, len(layer) - 1))
+            here = len(layer) - 1
+        found.append((here, b))
+    return found
 
 
 def _order(rows: list[list[int]], count: int, edges: Sequence[tuple[int, int]]) -> None:
