@@ -66,7 +66,7 @@ def _holding(name: str, entry: Plain, here: dict[tuple[str, int, bool, str], lis
 def _once(waiting: Sequence[tuple[int, WaitingReading]]) -> list[tuple[list[int], WaitingReading]]:
     """Those who wait for the same thing on several workers are told once."""
     found: dict[str, tuple[list[int], WaitingReading]] = {}
-    for worker, each in waiting:  # workers were asked one after the other, and times move on: the first one's word counts
+    for worker, each in waiting:  # times move on from one worker's answer to the next: the first one's word counts
         workers, _ = found.setdefault(each.who, ([], each))
         workers.append(worker)
     return list(found.values())

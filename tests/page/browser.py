@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TypeVar
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
@@ -18,8 +20,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds: for a busy machine; what is waited for comes in one or two
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1400,900", "--lang=en",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+    "--window-size=1400,900", "--lang=en",
     # No name is looked up and no host is reached but this one: a request that leaves the machine fails.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE evil.test",
 )  # fmt: skip
@@ -74,6 +77,16 @@ class Viewer:
         self.one(f"#tab-{view}").click()
         self.wait(lambda: self.one(f"#{view}").is_displayed())
 
+    def pick(self, first: WebElement, last: WebElement) -> None:
+        """Clicks at one thing and, with Shift, at another."""
+        actions = ActionChains(self.chrome).click(first).key_down(Keys.SHIFT).click(last).key_up(Keys.SHIFT)
+        actions.perform()
+
+    def drag(self, what: WebElement, to: WebElement) -> None:
+        """Drags with the mouse."""
+        actions = ActionChains(self.chrome).click_and_hold(what).move_by_offset(30, 5).move_to_element(to).release()
+        actions.perform()
+
     def requests(self) -> list[str]:
         """The addresses of everything that the page has loaded or asked for."""
         return list(self.run("return performance.getEntries().map((each) => each.name)"))  # type: ignore[call-overload]
@@ -94,3 +107,28 @@ def browsing(*more: str) -> Iterator[Viewer]:
             yield Viewer(chrome)
         finally:
             chrome.quit()
+
+
+@contextmanager
+def serving_elsewhere() -> Iterator[str]:
+    """Another web server on this host, with a page of its own: its address, which is another origin."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Empty) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://localhost:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Empty(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """An empty page."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>another</title>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""

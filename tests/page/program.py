@@ -1,14 +1,16 @@
-"""A program to look at: orders with frequent customers, a loop that balances them, and a name that is no markup."""
+"""Programs to look at: orders with frequent customers and a loop that balances them; and one that is large."""
 
 from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import trio
 
 import dataflow
 import megaphone
-from planners.loop import Driver, Loop, by_bins
+from planners.loop import Driver, Loop, Observation, Proposal
+from planners.loop.planning import LoopPlanner
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -17,6 +19,16 @@ def add(customer: str, amount: int, total: int | None) -> tuple[int, list[tuple[
     """A customer's running total."""
     total = (total or 0) + amount
     return total, [(customer, total)]
+
+
+def lightest(seen: Observation, aim: float) -> Proposal:
+    """The heaviest bin of the busiest worker goes to the least busy one: a planner that compiles nothing."""
+    loads = seen.loads(seen.places)
+    mine = np.flatnonzero(seen.places == loads.argmax())
+    heaviest = mine[seen.cost[mine].argmax()]
+    to = seen.places.copy()
+    to[heaviest] = loads.argmin()
+    return Proposal(to, {}, seen.loads(to), float(seen.bytes[heaviest]), f"bin {heaviest}")
 
 
 async def main(worker: dataflow.Worker, pause: str = "0.02", each: str = "200") -> None:
@@ -29,7 +41,8 @@ async def main(worker: dataflow.Worker, pause: str = "0.02", each: str = "200") 
         large = totals.filter(lambda total: total[1] > 1000, name=MARKUP)
         probe = large.map(lambda total: total, name="show").probe()
     controller = megaphone.Controller(control, totals)
-    loop = Driver(controller, Loop(by_bins()), dry_run=True) if worker.index == 0 else None
+    planner = LoopPlanner("lightest", lightest, 0.02)
+    loop = Driver(controller, Loop(planner, gain=0.0), dry_run=True) if worker.index == 0 else None
     chance, epoch = Random(worker.index), 0
     names = [f"customer {number}" for number in range(400)]
     weights = [1 / (number + 1) for number in range(len(names))]
@@ -42,3 +55,23 @@ async def main(worker: dataflow.Worker, pause: str = "0.02", each: str = "200") 
             loop.step()
         await probe.wait_passed(epoch - 10)
         await trio.sleep(float(pause))
+
+
+async def wide(worker: dataflow.Worker, operators: str = "1000", bins: str = "1048576") -> None:
+    """Very many operators, and very many bins."""
+    with worker.dataflow("wide") as scope:
+        feed, stream = scope.input(name="numbers")
+        control, updates = scope.input(name="control")
+        totals = megaphone.state_machine(updates, stream, fold=add, bins=int(bins), name="totals")
+        ends = [totals.filter(lambda _: True, name=f"branch {branch}") for branch in range(50)]
+        for number in range(int(operators) - 50):
+            ends[number % 50] = ends[number % 50].map(lambda total: total, name=f"step {number}")
+        probe = scope.concat(ends).probe()
+    epoch = 0
+    while True:
+        feed.send([(f"key {epoch % 500}", 1)])
+        epoch += 1
+        feed.advance_to(epoch)
+        control.advance_to(epoch)
+        await probe.wait_passed(epoch - 2)
+        await trio.sleep(0.1)

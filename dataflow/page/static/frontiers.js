@@ -47,7 +47,7 @@ function chain(holder, waiter, name, age, where) {
   const parts = shown.map((number, at) => {
     if (number === null) return html("span", { class: "dim" }, `… ${path.length - 7} more …`);
     const first = at === 0, last = at === shown.length - 1;
-    const about = first ? `holds ${holder.time}, ${where(holder.workers)}, for ${age(holder.since)}` : last ? `waits for ${waiter.time}` : "";
+    const about = first ? `holds ${holder.time}, ${where(holder.workers)}, for ${age(holder.since)}${last ? "; waited for here" : ""}` : last ? `waits for ${waiter.time}` : "";
     return html("span", { class: `step ${first ? "holder" : ""} ${last ? "waiter" : ""}`, "data-operator": number }, name(number), html("small", {}, about));
   });
   return html("div", { class: "chain" }, parts.flatMap((part, at) => (at ? [html("span", { class: "arrow", "aria-label": "then" }, "→"), part] : [part])));
