@@ -31,6 +31,7 @@ from dataflow.recovery.resume import Resume
 from dataflow.run.advice import require_trio
 from dataflow.run.cells import point_at_cell
 from dataflow.run.exceptions import unwrap
+from dataflow.run.logs import begin_logging
 from dataflow.run.pump import WARN_AFTER, Pump
 from dataflow.run.worker import A, R, Worker
 
@@ -48,6 +49,7 @@ def execute(
     warn_after: float | None = WARN_AFTER,
     recovery: str | os.PathLike[str] | Recovery | None = None,
     name: str | None = None,
+    log: str = "",
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -58,6 +60,7 @@ def execute(
     never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow). `recovery`: where snapshots
     are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
     on from the last snapshot. `name`: by which other shells find and steer it (`python -m dataflow`); the program's.
+    `log`: sets up `logging` in all processes, at a level: "info", or "info json" (docs/operating.md).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -73,10 +76,11 @@ def execute(
     check_main(main, workers)
     check_warn_after(warn_after)
     refuse_inside_a_loop()
+    begin_logging(log)
     teller.close()
     name = suggest() if name is None else name
     try:
-        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name)
+        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name, log)
     except Exception as error:
         point_at_cell(error)
         raise
@@ -93,11 +97,12 @@ def _execute(
     warn_after: float | None,
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str,
+    log: str,
 ) -> list[R]:
     if workers > 1 and not in_process:
         from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
 
-        settings = Settings(debug, limit, prefix, warn_after=warn_after)
+        settings = Settings(debug, limit, prefix, warn_after=warn_after, log=log)
         policy = as_recovery(recovery)
         results = run_processes(main, args, range(workers), workers, settings, recovery=policy, name=name)
         return [results[worker] for worker in sorted(results)]

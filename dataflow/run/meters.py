@@ -12,6 +12,7 @@ turn, so whoever asks later knows the dates of the newest ones as well.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dataflow.run.limits import StateLimit
     from dataflow.run.pump import Pump
 
+log = logging.getLogger("dataflow")
 SAMPLE_EVERY = 5_000_000  # nanoseconds from one sample of latency to the next, at least
 DATE_EVERY = 1_000_000_000  # nanoseconds between looks at pointstamps
 DATED = 4096  # pointstamps that are dated at most: those of a dataflow that has more are not of interest one by one
@@ -159,6 +161,7 @@ class Meter:
         """It is over; `text`: what has become of it."""
         mark.text = mark.text if text is None else text
         mark.until = max(mark.when, time())
+        log.info("%s: %s", mark.kind, mark.text, extra={"worker": self._pump.index})
         tell_span(self._pump.index, mark.kind, mark.text, mark.when, mark.until)
 
     def _look(self, began: int, now: int) -> None:

@@ -39,7 +39,7 @@ def test_the_graph_has_the_operators_of_the_run_with_their_numbers(looking: View
     before = records()[0]
     looking.wait(lambda: (shown_records(looking) or 0) >= before)  # what the page shows is what was counted since
     assert shown_records(looking) <= records()[0]
-    assert re.search(r"\d+ % busy · [\d.]+k?/s", looking.text("[data-operator='4']"))
+    assert re.search(r"\d+ % busy · [\d.,]+k?/s", looking.text("[data-operator='4']"))
 
 
 def shown_records(looking: Viewer) -> int:
