@@ -35,9 +35,10 @@ dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch d
 dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
 dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
-dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
+dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.page dataflow.recovery dataflow.run
 dataflow.testing: dataflow.channels dataflow.comm dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time dataflow.values | dataflow.build
-dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.spark
+dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.page dataflow.spark
+dataflow.page: dataflow.asking dataflow.build dataflow.comm dataflow.commands dataflow.errors dataflow.run dataflow.text
 dataflow.notebook: dataflow.asking dataflow.commands dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.build dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time
@@ -59,7 +60,7 @@ megaphone.control: dataflow dataflow.errors dataflow.members dataflow.state.valu
 megaphone.load: dataflow dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
 megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.members dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
-megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router
+megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router | dataflow.run
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.operators dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
 megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators | dataflow.notebook
 megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
@@ -71,15 +72,16 @@ megaphone: dataflow.compiled megaphone.control megaphone.keys megaphone.migratio
 
 planners.errors:
 planners.decoding: planners.errors
+planners.showing:
 planners.model: planners.errors
 planners.intervals: dataflow.compiled planners.errors planners.model
 planners.mtm: dataflow.compiled planners.decoding planners.errors planners.intervals planners.model
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
-planners.loop: planners.errors planners.intervals planners.model planners.rebalance
+planners.loop: planners.errors planners.intervals planners.model planners.rebalance planners.showing
 planners.live: planners.errors planners.intervals planners.loop planners.model planners.mtm
-planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
-planners.scaling: planners.errors
+planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model planners.showing | megaphone.control
+planners.scaling: planners.errors planners.showing
 planners.spark: planners.errors planners.model planners.mtm
 planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans planners.scaling
 planners.__main__: planners.cli
@@ -130,6 +132,9 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "deltalake": ("dataflow.sinks.delta",),
     "IPython": ("dataflow.notebook.showing", "dataflow.run.cells"),
     "ipywidgets": ("dataflow.notebook.showing",),
+    "hypercorn": ("dataflow.page.serving",),
+    "starlette": ("dataflow.page.app",),
+    "opentelemetry": ("dataflow.run.telemetry",),
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -147,6 +152,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.launch",
         "dataflow.members",
         "dataflow.operators",
+        "dataflow.page",
         "dataflow.recovery",
         "dataflow.run",
         "dataflow.sources",
