@@ -16,7 +16,7 @@ const WHAT = [
 function make(element) {
   root = element;
   room = html("div");
-  list = html("div");
+  list = html("div", { id: "marks" });
   root.append(room, html("h2", {}, "What happened"), list);
   addEventListener("resize", () => { if (!root.hidden) for (const chart of charts) chart.setSize({ width: root.clientWidth - 40, height: chart.height }); });
 }
