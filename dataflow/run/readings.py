@@ -216,7 +216,7 @@ def read_state(stateful: Stateful) -> StateReading:
         counts = np.bincount(stateful.placement.workers()[firsts])
         placed = [(worker, count) for worker, count in enumerate(counts.tolist()) if count]
     last = None if stateful.steering is None else stateful.steering.last
-    movement = "" if last is None else f"to {last.to}, {last.strategy}: {last.shards_done} of {last.shards} moved"
+    movement = "" if last is None else f"to {_short(last.to)}, {last.strategy}: {last.shards_done} of {last.shards} moved"
     if last is not None and last.failure:
         movement += f"; {last.failure}"
     return StateReading(
@@ -237,6 +237,10 @@ def _cause(why: int, names: dict[int, str]) -> str:
     if why == ON_ITS_WAY:
         return "data on its way"
     return f"sinks of {names.get(why, f'dataflow {why}')}"
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 40 else f"{words[:39]}…"
 
 
 def _text(time: Time) -> str:

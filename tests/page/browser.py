@@ -60,8 +60,8 @@ class Viewer:
         return self.wait(lambda: next(iter(self.all(selector)), None))  # type: ignore[return-value]
 
     def text(self, selector: str) -> str:
-        """What it says."""
-        return str(self.chrome.execute_script("return arguments[0].textContent", self.one(selector)))
+        """What it says; nothing if it is not there."""
+        return str(self.run("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
 
     def says(self, selector: str, part: str) -> str:
         """Waits until it says something; the whole of it."""

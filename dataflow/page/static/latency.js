@@ -27,7 +27,7 @@ function update(context, what) {
   marks = (context.state.look?.marks ?? []).filter((mark) => points.length && (mark.until || mark.when) >= points[0][0]);
   if (what === "theme" || !charts.length) build(points);
   const rows = points.flatMap((point, at) => (at && point[0] - points[at - 1][0] > GAP ? [[point[0] - 0.5, null, null, null, null, null, null], point] : [point]));
-  const columns = (fields) => [rows.map((point) => point[0]), ...fields.map(([, at]) => rows.map((point) => (at < 4 && !(point[at] > 0) ? null : point[at])))];
+  const columns = (fields) => [rows.map((point) => point[0]), ...fields.map(([, at]) => rows.map((point) => (point.length < 8 ? null : at < 4 && !(point[at] > 0) ? undefined : point[at])))];
   charts.forEach((chart, at) => chart.setData(columns(WHAT[at].series)));
   tell(context.state.look?.marks ?? []);
 }
