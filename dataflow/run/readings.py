@@ -216,7 +216,9 @@ def read_state(stateful: Stateful) -> StateReading:
         counts = np.bincount(stateful.placement.workers()[firsts])
         placed = [(worker, count) for worker, count in enumerate(counts.tolist()) if count]
     last = None if stateful.steering is None else stateful.steering.last
-    movement = "" if last is None else f"to {_short(last.to)}, {last.strategy}: {last.shards_done} of {last.shards} moved"
+    movement = ""
+    if last is not None:
+        movement = f"to {_short(last.to)}, {last.strategy}: {last.shards_done} of {last.shards} moved"
     if last is not None and last.failure:
         movement += f"; {last.failure}"
     return StateReading(

@@ -22,13 +22,13 @@ def add(customer: str, amount: int, total: int | None) -> tuple[int, list[tuple[
 
 
 def lightest(seen: Observation, aim: float) -> Proposal:
-    """The heaviest bin of the busiest worker goes to the least busy one: a planner that compiles nothing."""
+    """The lightest bin of the busiest worker goes to the least busy one: a planner that compiles nothing."""
     loads = seen.loads(seen.places)
     mine = np.flatnonzero(seen.places == loads.argmax())
-    heaviest = mine[seen.cost[mine].argmax()]
+    bin = mine[seen.cost[mine].argmin()]
     to = seen.places.copy()
-    to[heaviest] = loads.argmin()
-    return Proposal(to, {}, seen.loads(to), float(seen.bytes[heaviest]), f"bin {heaviest}")
+    to[bin] = loads.argmin()
+    return Proposal(to, {}, seen.loads(to), float(seen.bytes[bin]), f"bin {bin}")
 
 
 async def main(worker: dataflow.Worker, pause: str = "0.02", each: str = "200") -> None:
