@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 import traceback
+from contextlib import ExitStack
 from operator import attrgetter
 from pathlib import Path
 
@@ -39,10 +40,9 @@ from dataflow.launch.health import parse_health
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
-from dataflow.page.beside import page_beside, require_extra
 from dataflow.recovery.policy import Recovery
+from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.logs import FORMATS, LEVELS, begin_logging
-from dataflow.run.pump import WARN_AFTER
 
 EPILOG = """\
 one host:
@@ -197,7 +197,11 @@ def _run(options: argparse.Namespace) -> int:
     cluster = _cluster(options)
     on_spark.check_options(options)
     try:
-        with page_beside(options.page):
+        with ExitStack() as stack:
+            if options.page:
+                from dataflow.page.beside import page_beside
+
+                stack.enter_context(page_beside())
             _start(program, options, settings, recovery, cluster)
     except ClusterError:
         raise
@@ -220,6 +224,8 @@ def _check(options: argparse.Namespace) -> None:
         if options.name is not None:
             check_run_name(options.name)
         if options.page:
+            from dataflow.page.beside import require_extra
+
             require_extra()
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -3,7 +3,7 @@
 - `machine`: yardsticks, what the simplest things cost here. `tracker`, `pipeline`, `rows`, `processes`, `time_maps`:
   the engine's parts: progress, epochs, rows, two processes, maps of times. `workers`: what epochs cost on 2 to 64
   workers. `timeline`: where the time of such an epoch goes. `rows_count`: a word count in rows. `observing`: what
-  counters cost that are always on.
+  counters cost that are always on. `overload`: ten times the sustainable rate.
 - `count`: hash count and key count. `steps`: what matching, gaps and a bound on the latency do to migrations. `rivals`:
   pause and resume, and replication, beside them. `growing`: one operator from a thousand keys on. `pins`: key-level
   routing. `open_loop`: latency under open-loop load.
@@ -14,5 +14,6 @@
 - `hybmig`: the figures of the HybMig paper, on a virtual clock. `plans`: windowed joins in columns on the wall clock.
 - `snapshots`: what snapshots cost a stream. `recovery`: from kill -9 to the next output. `restarting`: stop-and-restart
   as the rival of live migration.
+- `frames`: frames beside hand-written operators, Bytewax and polars; counts by strings.
 - `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.
 """

@@ -32,7 +32,7 @@ Phases = Sequence[tuple[str, float, float]]
 
 
 @dataclass
-class Seen:
+class OverloadSeen:
     """What one worker saw."""
 
     sent: int = 0
@@ -73,8 +73,8 @@ def _slow(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, 
     return total, [(word, total)]
 
 
-async def _main(worker: dataflow.Worker, phases: Phases, trial: float) -> Seen:
-    seen = Seen()
+async def _main(worker: dataflow.Worker, phases: Phases, trial: float) -> OverloadSeen:
+    seen = OverloadSeen()
 
     def counted(_: int, pair: tuple[str, int]) -> None:
         seen.counted += 1
@@ -98,7 +98,9 @@ async def _main(worker: dataflow.Worker, phases: Phases, trial: float) -> Seen:
 class _Line:
     """Sends what is due, and notes when it was complete."""
 
-    def __init__(self, worker: dataflow.Worker, feed: dataflow.InputHandle, probe: dataflow.Probe, seen: Seen) -> None:
+    def __init__(
+        self, worker: dataflow.Worker, feed: dataflow.InputHandle, probe: dataflow.Probe, seen: OverloadSeen
+    ) -> None:
         self._worker, self._feed, self._probe, self._seen = worker, feed, probe, seen
         self.epoch = 0
         self._open: list[tuple[int, float, str]] = []  # epochs that are not complete: when they were due, the phase

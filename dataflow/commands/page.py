@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import trio
-
 from dataflow.asking.folder import check_run_name
 from dataflow.commands.asking import Subparsers, add_command
 
@@ -37,6 +35,8 @@ def _command(options: argparse.Namespace) -> int:
 
     require_extra()
     check_run_name(options.run)
+    import trio
+
     from dataflow.page.serving import listen, serve_page
 
     trio.run(serve_page, options.run, listen(options.port), _tell, trio.sleep_forever)

@@ -33,12 +33,8 @@ def require_extra() -> None:
 
 
 @contextmanager
-def page_beside(wanted: bool) -> Iterator[None]:
-    """A page for the run that this process begins in the block, if it is wanted."""
-    if not wanted:
-        yield
-        return
-    require_extra()
+def page_beside() -> Iterator[None]:
+    """A page for the run that this process begins in the block."""
     command = [sys.executable, "-m", "dataflow.page", str(os.getpid())]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as page:
         try:

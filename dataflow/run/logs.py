@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType
 
-from dataflow.run.stepping import Stepping
-
 LEVELS = ("debug", "info", "warning", "error", "critical")
 FORMATS = ("text", "json")
 MOST = 20  # lines of one line of code, each second
@@ -61,8 +59,10 @@ class Limit(logging.Filter):
 def place_of(frame: FrameType | None) -> dict[str, object]:
     """The worker, dataflow and operator whose step is on the stack, as far as there is one."""
     found: dict[str, object] = {} if this_process.index is None else {"worker": this_process.index}
-    while frame is not None:
-        if frame.f_code is Stepping.run.__code__:
+    stepping = sys.modules.get("dataflow.run.stepping")  # whose import would take longer than a command may
+    step = None if stepping is None else stepping.Stepping.run.__code__
+    while frame is not None and step is not None:
+        if frame.f_code is step:
             dataflow, number = frame.f_locals["self"], frame.f_locals["number"]
             operator = dataflow.operators[number].label
             return {"worker": dataflow.pump.index, "dataflow": dataflow.name, "operator": operator}
@@ -70,7 +70,7 @@ def place_of(frame: FrameType | None) -> dict[str, object]:
     return found
 
 
-class Places(logging.Filter):
+class WithPlaces(logging.Filter):
     """Adds where a record is from. What `extra=` says counts."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -126,5 +126,5 @@ def begin_logging(wanted: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if kind == "json" else TextLines())
     handler.addFilter(Limit())
-    handler.addFilter(Places())
+    handler.addFilter(WithPlaces())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
