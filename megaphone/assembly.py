@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import Probe, Stream
-from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.members.roster import Roster
@@ -27,7 +26,8 @@ from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.tree import BinTree, prefix_of
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
-from megaphone.keys.keyspace import KeySpace, as_list
+from megaphone.keys.keyspace import KeySpace
+from megaphone.load.news import BinLoads
 from megaphone.load.statistics import Statistics, collect
 from megaphone.migration.moving import BinMover
 from megaphone.router.kept_placement import KeptPlacement
@@ -158,24 +158,6 @@ class BinPlacement:
     def group_name(self, shard: int) -> str:
         """The prefix of the bin that has a finest one."""
         return prefix_of(self._handle.tree.run_at(shard), self._handle.bins)
-
-
-class BinLoads:
-    """What an operator's bins cost (`dataflow.build.hooks.Loads`)."""
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def loads(self) -> ShardLoads:
-        """The last report of each bin, and the heavy keys of all workers."""
-        known = self._handle.statistics
-        heavy = [
-            (key, records, load.worker)
-            for load in known.heavy.values()
-            for key, records in zip(as_list(load.keys), load.key_records.tolist(), strict=True)
-        ]
-        heavy.sort(key=lambda each: -each[1])
-        return ShardLoads(known.seconds, known.records, known.nanoseconds, known.bytes, heavy)
 
 
 class Migratable(Stream[Out]):

@@ -58,10 +58,10 @@ dataflow.windows: dataflow.build dataflow.channels dataflow.columns dataflow.err
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
 megaphone.control: dataflow dataflow.errors dataflow.members dataflow.state.values megaphone.errors megaphone.keys
-megaphone.load: dataflow dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
+megaphone.load: dataflow dataflow.build dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys
 megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.members dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
-megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router | dataflow.run
+megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router | dataflow.run
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.operators dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
 megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators | dataflow.notebook
 megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
@@ -80,11 +80,11 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance planners.showing
-planners.live: planners.errors planners.intervals planners.loop planners.model planners.mtm
+planners.live: dataflow.asking dataflow.build planners.errors planners.intervals planners.loop planners.model planners.mtm
 planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model planners.showing | megaphone.control
 planners.scaling: planners.errors planners.showing
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans planners.scaling
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | dataflow.commands dataflow.errors planners.live planners.loop planners.plans planners.scaling
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
