@@ -30,7 +30,8 @@ Where things are:
 - `testing`: a test kit, in which every interleaving is a seed. `errors`: everything that is raised. `__main__`:
   `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.
-- `commands`: what it can do besides running programs. `notebook`: runs in the background, with a view.
+- `commands`: what it can do besides running programs. `page`: a run in a browser. `notebook`: runs in the background,
+  with a view.
 """
 
 from importlib import import_module

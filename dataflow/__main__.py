@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 import traceback
+from contextlib import ExitStack
 from operator import attrgetter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from dataflow.commands import (
     metrics,
     migrate,
     on_spark,
+    page,
     profile,
     save,
     scaling,
@@ -40,6 +42,7 @@ from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
 from dataflow.recovery.policy import Recovery
 from dataflow.run.defaults import WARN_AFTER
+from dataflow.run.logs import FORMATS, LEVELS, begin_logging
 
 EPILOG = """\
 one host:
@@ -135,9 +138,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
+    run.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=f"log on standard error: {', '.join(LEVELS)}")
+    run.add_argument("--log-format", choices=FORMATS, default="text", metavar="KIND", help="text (default), or json")
+    run.add_argument("--page", action="store_true", help="serve a live page of it on loopback; its address is printed")
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
     for command in (
-        listing, status, top, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
+        listing, status, top, page, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
     ):
         command.add_parser(commands)
     _add_recovery(run)
@@ -182,39 +188,21 @@ def _secret(_: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     program = _find(options.program)
-    warn_after = options.warn_after or None
+    _check(options)
     health = parse_health(options.health) if options.health is not None else None
-    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health)
-    if options.workers < 1 or options.limit < 1:
-        raise UsageError("--workers and --limit must be at least 1")
-    if not options.warn_after >= 0:
-        raise UsageError("--warn-after must not be negative")
-    if options.name is not None:
-        try:
-            check_run_name(options.name)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    log = "" if options.log_level is None else f"{options.log_level} {options.log_format}"
+    warn_after = options.warn_after or None
+    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health, log=log)
     recovery = _recovery(options)
     cluster = _cluster(options)
     on_spark.check_options(options)
-    name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     try:
-        if options.on == "spark":
-            on_spark.run(program, options, settings, recovery)
-        elif cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
-        else:
-            execute(
-                program,
-                *options.arguments,
-                workers=options.workers,
-                debug=options.debug,
-                limit=options.limit,
-                prefix=options.prefix,
-                warn_after=warn_after,
-                recovery=recovery,
-                name=name,
-            )
+        with ExitStack() as stack:
+            if options.page:
+                from dataflow.page.beside import page_beside
+
+                stack.enter_context(page_beside())
+            _start(program, options, settings, recovery, cluster)
     except ClusterError:
         raise
     except BrokenPipeError:
@@ -224,6 +212,52 @@ def _run(options: argparse.Namespace) -> int:
         _show(error)
         return 1
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses what cannot be right, before anything is started."""
+    if options.workers < 1 or options.limit < 1:
+        raise UsageError("--workers and --limit must be at least 1")
+    if not options.warn_after >= 0:
+        raise UsageError("--warn-after must not be negative")
+    try:
+        if options.name is not None:
+            check_run_name(options.name)
+        if options.page:
+            from dataflow.page.beside import require_extra
+
+            require_extra()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _start(
+    program: Main,
+    options: argparse.Namespace,
+    settings: Settings,
+    recovery: Recovery | None,
+    cluster: Cluster | None,
+) -> None:
+    name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
+    if options.on == "spark":
+        begin_logging(settings.log)
+        on_spark.run(program, options, settings, recovery)
+    elif cluster is not None:
+        begin_logging(settings.log)
+        run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
+    else:
+        execute(
+            program,
+            *options.arguments,
+            workers=options.workers,
+            debug=options.debug,
+            limit=options.limit,
+            prefix=options.prefix,
+            warn_after=settings.warn_after,
+            recovery=recovery,
+            name=name,
+            log=settings.log,
+        )
 
 
 def _find(name: str) -> Main:

@@ -36,6 +36,8 @@ from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, S
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from dataflow.run.meters import Meter
+
     Out = TypeVar("Out", covariant=True, default=Any)  # what comes out of an operator
 else:
     from typing import TypeVar
@@ -59,7 +61,9 @@ class Handle:
         store: Store[Any],
         control: Stream[Update],
         plans: KnownPlans,
+        name: str,
     ) -> None:
+        self.name = name
         self.bins = bins  # the finest
         self._roster = roster
         self.keys = keys
@@ -95,6 +99,11 @@ class Handle:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
+
+    @property
+    def meter(self) -> Meter:
+        """Where what happens is noted, for those who look."""
+        return self.control.scope.dataflow.pump.meter
 
     def now(self) -> float:
         """The worker's clock, in seconds."""
@@ -245,7 +254,7 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(
-        bins, roster, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
+        bins, roster, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans, name
     )
     made = Migratable(out, handle)
     _register(name, made, ControlDoor(name, control, pact))

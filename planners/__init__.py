@@ -3,7 +3,7 @@
 The rooms, each of which uses those above it only:
 
 - `errors`: what planners refuse. `model`: tasks, limits, assignments as intervals and as maps of bins, plans.
-  `decoding`: what files say, checked.
+  `decoding`: what files say, checked. `showing`: what people see of a loop.
 - `intervals`: planners that give each node one interval of tasks: the cheapest migration (SSM), the cheapest known
   sequence (OMS), and what the papers compare with.
 - `links`: in which phases moves go over the links; progressive mini-migrations, as strategies for `megaphone`.

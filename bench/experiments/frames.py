@@ -35,7 +35,7 @@ WORDS = MILLION
 
 @benchmark("frames", "a frame over hand-written operators, Bytewax and polars; counting by strings over by integers")
 def frames(run: Run) -> None:
-    rows = MILLION if run.quick else 4 * MILLION
+    rows = MILLION if run.quick else 2 * MILLION
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "orders.parquet")
         write_orders(path, rows)
@@ -48,9 +48,9 @@ def frames(run: Run) -> None:
         if find_spec("bytewax") is None:
             run.tell("Bytewax is not installed: `pip install bytewax` to have it measured on the same file")
         else:
-            rival = rows / median([_bytewax(path) for _ in range(1 if run.quick else 3)]) / MILLION
+            rival = rows / median([_bytewax(path) for _ in range(1 if run.quick else 2)]) / MILLION
             run.report("a frame, over Bytewax", layer, "M rows/s", baseline=rival)
-    seconds, pairs = (1.0 if run.quick else 3.0), []
+    seconds, pairs = (1.0 if run.quick else 2.0), []
     for _ in run.each("counts", range(1 if run.quick else 5)):
         pairs.append((_counted(_texts, by_text, seconds), _counted(_numbers, by_number, seconds)))
     texts, numbers = (median(column) / MILLION for column in zip(*pairs, strict=True))

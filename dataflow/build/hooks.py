@@ -4,12 +4,13 @@ The engine defines what it asks of a stateful operator, and whoever builds one r
 operator's name. State is kept in numbered *shards*; how keys are grouped into shards, and how a shard moves, is the
 operator's own business. An operator that only keeps state registers `Durable`; one whose state moves between workers
 registers `Control` and `Placement` as well. `Lookup` (a key's state), `Steering` (migrations that somebody asks for)
-and `Loads` (what shards cost) are for those who look at a run from outside.
+and `Loads` (what shards cost) are for those who look at a run from outside. So is `DecisionLoop`: a program's loops
+show what they decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -166,6 +167,22 @@ class Loads(Protocol):
 
     def loads(self) -> ShardLoads:
         """As last reported. O(shards)."""
+
+
+class DecisionLoop(Protocol):
+    """A loop of the program's that decides something again and again: where bins are, which plan a join has, how many
+    workers there are."""
+
+    dry_run: bool  # whether it only says what it would do; may be set at any time
+
+    @property
+    def title(self) -> str:
+        """What it is."""
+
+    @property
+    def lately(self) -> Iterable[tuple[float, bool, bool, str]]:
+        """What it decided of late, in order: when (wall clock), whether something was to change, whether that was only
+        said, and what, and why."""
 
 
 class UpdateFeed(Protocol):

@@ -35,6 +35,7 @@ from dataflow.launch.wishes import Recruiter
 from dataflow.members.following import can_leave
 from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
+from dataflow.run.logs import this_process
 from dataflow.run.pump import Pump
 
 _CHUNK = 1 << 16
@@ -87,6 +88,7 @@ def run_child(assignment: Assignment, load: Load) -> NoReturn:
     supervisor = _Supervisor(assignment.ends.control)
     try:
         _settle_in(assignment)
+        this_process.index = assignment.index
         signal.signal(signal.SIGTERM, supervisor.terminated)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
         outcome = _live(assignment, supervisor, load())

@@ -37,14 +37,14 @@ class Errand:
     def encode(self) -> bytes:
         """As bytes, for the zygote."""
         of = self.settings
-        settings = [of.debug, of.limit, of.warn_after, of.terminal]
+        settings = [of.debug, of.limit, of.warn_after, of.terminal, of.log]
         return codec.encode([self.workers.start, self.workers.stop, self.peers, settings, self.argv, self.life])
 
     @classmethod
     def decode(cls, data: bytes) -> Errand:
         """The errand that was encoded."""
-        start, stop, peers, (debug, limit, warn_after, terminal), argv, life = codec.decode(data)
-        settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal)
+        start, stop, peers, (debug, limit, warn_after, terminal, log), argv, life = codec.decode(data)
+        settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal, log=log)
         return cls(range(start, stop), peers, settings, argv, life)
 
 

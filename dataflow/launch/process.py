@@ -30,6 +30,7 @@ class Settings:
     warn_after: float | None = 10.0  # how long nothing may move before a worker says what it waits for; None: for ever
     health: tuple[str, int] | None = None  # where cluster managers may ask whether this host is ready, see `health`
     terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
+    log: str = ""  # how workers log: a level, and perhaps json; empty: as Python does by itself
 
 
 @dataclass(slots=True)

@@ -115,6 +115,7 @@ class Rolling:
 
     async def _carry_out(self, instruction: Instruction) -> None:
         if isinstance(instruction, SendBack):
+            self._beginnings.failure_seen()
             self._choice.cancel()
             for worker in instruction.workers:
                 self._attended[worker].process.say(Back(instruction.life))

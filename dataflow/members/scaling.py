@@ -50,6 +50,12 @@ class _Request:
     asked_at: float
     askers: list[tuple[int, int]]  # others who want to know: worker, and the number of its request
 
+    @property
+    def title(self) -> str:
+        """What was asked for."""
+        target = self.change.target
+        return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
+
 
 class Scaling:
     """What the leader does about requests, in a task of its own."""
@@ -124,11 +130,15 @@ class Scaling:
     async def _run(self) -> None:
         while self._waiting:
             request = self._waiting[0]
+            members, meter = self._pump.roster.members, self._pump.meter
+            mark = meter.begin("membership", f"from {len(members)} workers: {request.title}")
             try:
                 await self._carry_out(request)
                 self._tell(request, "done")
+                meter.end(mark, f"from {len(members)} workers to {len(self._pump.roster.members)}")
             except CannotScale as error:
                 self._tell(request, "failed", str(error))
+                meter.end(mark, f"{request.title}: refused: {error}")
             self._waiting.popleft()
         self._running = False
 

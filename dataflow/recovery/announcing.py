@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from time import time as wall_clock
 
 from dataflow.build.cuts import FOREVER
 from dataflow.errors import DataflowError
@@ -32,6 +33,7 @@ class Announcer:
         self._last: Time = vault.resume_at  # the last cut, or where the run began
         self._stored = vault.manifest is not None  # whether that is in the storage
         self._under_way = False
+        self._announced = 0.0  # when the last was
         self._last_good = clock.now()
         self._news = Signal()
 
@@ -69,6 +71,10 @@ class Announcer:
         self._news.set()
         self._wishes.news.set()
 
+    def announced_at(self, cut: Time) -> float | None:
+        """When (wall clock) a cut was announced; None if another is the last."""
+        return self._announced if self._under_way and cut == self._last else None
+
     def concluded(self, outcome: SnapshotOutcome) -> None:
         """A snapshot is durable, or was given up."""
         self._under_way = False
@@ -89,6 +95,7 @@ class Announcer:
         self._under_way = True
         self._stored = False
         self._wishes.promise(self._last)
+        self._announced = wall_clock()
         self._cuts.send([AnnouncedCut(self._last)])
 
     def _require_recent(self) -> None:

@@ -50,6 +50,13 @@ class Beginnings:
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
         self._first = True
         self._failed = 0  # tries in a row, because the storage could not be reached
+        self._since = clock()  # when the run began, or the failure was seen that the next life follows
+        self._lives = 0
+
+    def failure_seen(self) -> None:
+        """A life has failed: from now on the run recovers. Says when, for those who look."""
+        if self._lives:
+            self._since, self._lives = self._clock(), 0
 
     async def choose(self, older: bool) -> Beginning:
         """Chooses snapshots and claims the storage. `older`: those of the last life are damaged, so ones before.
@@ -81,10 +88,14 @@ class Beginnings:
                 before=before.get(dataflow),
                 tell=self._tell,
             )
+        again = not self._first or any(manifest.time is not None for manifest in claimed.values())
         self._first, self._claimed = False, claimed
+        self._lives += 1
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
-        return Beginning(Resume(self._recovery, incarnation, manifests), _title(claimed))
+        title = _title(claimed)
+        resume = Resume(self._recovery, incarnation, manifests, self._since, title if again else "")
+        return Beginning(resume, title)
 
     async def _damaged(self) -> dict[str, int]:
         """By dataflow whose snapshot cannot be used, the number of that snapshot."""

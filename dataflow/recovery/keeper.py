@@ -253,7 +253,7 @@ class Keeper:
         dataflow = self._scope.dataflow
         kind = "snapshot" if outcome.number is not None else "snapshot abandoned"
         what = f"{dataflow.name}: {outcome.why or f'{outcome.number}, at {outcome.time!r}'}"
-        dataflow.pump.meter.mark(kind, what)
+        dataflow.pump.meter.mark(kind, what, self._announcer.announced_at(outcome.cut))
 
     async def _grant(self, outcome: SnapshotOutcome) -> None:
         """Whoever waits for a savepoint learns of it when all workers' output before it is visible. After the final

@@ -17,18 +17,20 @@ class Resume:
     recovery: Recovery
     incarnation: int  # of this life; that of another run or life differs
     manifests: Mapping[str, bytes | None] = field(default_factory=dict)  # by dataflow, what was claimed, encoded
+    since: float = 0.0  # wall clock: when the failure was seen that this life follows, or the run began
+    title: str = ""  # what people are told of where it goes on; empty at the very beginning
 
     def encode(self) -> bytes:
         """For the way to another process. ValueError if only this one can see the storage."""
         require_visible(self.recovery)
         plain = {each.name: getattr(self.recovery, each.name) for each in fields(Recovery)}
-        return codec.encode([plain, self.incarnation, dict(self.manifests)])
+        return codec.encode([plain, self.incarnation, dict(self.manifests), self.since, self.title])
 
     @classmethod
     def decode(cls, data: bytes) -> Resume:
         """What was encoded."""
-        plain, incarnation, manifests = codec.decode(data)
-        return cls(Recovery(**plain), incarnation, manifests)
+        plain, incarnation, manifests, since, title = codec.decode(data)
+        return cls(Recovery(**plain), incarnation, manifests, since, title)
 
 
 def require_visible(recovery: Recovery) -> None:

@@ -119,6 +119,8 @@ class Pump(Receiving):
             self._building = None
             scope.close()
         self.built += 1
+        if number == 0 and self.recovery is not None and self.recovery.title:
+            self.meter.mark("recovery", f"from {self.recovery.title}", self.recovery.since)
         self._dataflows[number] = dataflow
         for message in self._unbuilt.release(number):
             dataflow.receive(message)

@@ -195,20 +195,23 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     name: str = "join",
 ) -> Stream[Columns]:
     """Every pair of records of columns with equal keys, whenever they come: `key` and the value columns of both. See
-    `dataflow.state.stores.join_store`."""
+    `dataflow.state.stores.join_store`. With `keys=megaphone.spelled(21)`, or several key columns, keys may be strings,
+    bytes, dates and so on."""
     from dataflow.state import native_columns
 
     return native_columns.join(
-        left, right, key=key, right_key=right_key, value=value, right_value=right_value, unique=unique, name=name
-    )
+        left, right, key=key, right_key=right_key, value=value, right_value=right_value, unique=unique, keys=keys,
+        name=name,
+    )  # fmt: skip
 
 
 def _refuse_columns(name: str, **given: object) -> None:

@@ -22,7 +22,7 @@ from dataflow.state.stores.batch_store import BatchFold, BatchStore
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
-from dataflow.state.stores.spelled import Spelled, with_spelled_keys
+from dataflow.state.stores.spelled import WORD, Spelled, SpelledJoin, with_spelled_keys
 from dataflow.state.tables.table import Dense
 from dataflow.time.durations import Duration
 from dataflow.time.timestamp import unit_of
@@ -94,16 +94,21 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     name: str = "join",
 ) -> Stream[Columns]:
     """Every pair of records with equal keys: see `dataflow.state.native.join`."""
-    by = (key, right_key or key)
-    return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+    if isinstance(key, str) and isinstance(right_key, str | None) and keys is None:
+        by = (key, right_key or key)
+        return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+    spelled = SpelledJoin(name, (key, right_key or key), (value, right_value), keys)
+    store = JoinStore(name, (WORD, WORD), spelled.values, unique, _SEGMENTS)
+    return spelled.behind(native(spelled.before((left, right)), (WORD, WORD), store, name))
 
 
 def _stateful(

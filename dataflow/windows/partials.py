@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from dataflow.columns import sums
 from dataflow.columns.batch import Columns
@@ -125,6 +124,8 @@ def _codes(batch: Columns, by: Sequence[str], more: Sequence[Integers]) -> tuple
 
 def _dense(column: Column) -> Integers:
     """Places in the dictionary of a column's values."""
+    import pyarrow as pa  # programs of rows do not wait for it
+
     array = pa.array(codes_of(column)) if isinstance(column, np.ndarray) else column
     encoded = array.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)

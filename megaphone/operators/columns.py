@@ -17,7 +17,7 @@ from dataflow.state.stores.batch_store import BatchNotificator, BatchStore
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
-from dataflow.state.stores.spelled import Spelled, with_spelled_keys
+from dataflow.state.stores.spelled import WORD, Spelled, SpelledJoin, with_spelled_keys
 from dataflow.state.tables.table import Dense, DenseTable, Table
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
@@ -129,11 +129,12 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     bins: int | None = None,
     name: str = "join",
     interval: float | Duration | None = INTERVAL,
@@ -141,8 +142,16 @@ def join(
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
 
     A pair comes out at the later of its times. `unique`: "left" or "right", the side on which a key occurs at most
-    once; records of the other side are then forgotten when they have met.
+    once; records of the other side are then forgotten when they have met. With `keys=megaphone.spelled(21)`, or several
+    key columns, keys may be strings, bytes, dates and so on: those of several come out under their own names.
     """
+    if not (isinstance(key, str) and isinstance(right_key, str | None) and keys is None):
+        spelled = SpelledJoin(name, (key, right_key or key), (value, right_value), keys)
+        pairs = join(
+            control, *spelled.before((left, right)), key=WORD, value=spelled.values[0], right_value=spelled.values[1],
+            unique=unique, bins=bins, name=name, interval=interval,
+        )  # fmt: skip
+        return Migratable(spelled.behind(pairs), pairs.handle)
     by = (key, right_key or key)
     wanted = [Wanted.of(name, columns) for name, columns in zip(by, (value, right_value), strict=True)]
     finest = _finest(bins)

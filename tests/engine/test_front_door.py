@@ -35,7 +35,7 @@ def test_a_worker_shows_programs_what_they_need() -> None:
     shown = [name for name in dir(dataflow.Worker) if not name.startswith("_")]
     assert shown == [
         "dataflow", "drain", "drop_dataflow", "explain", "index", "limit_state", "members", "peers", "resume_at",
-        "room", "save", "saved", "saved_by_all", "scale", "step",
+        "room", "save", "saved", "saved_by_all", "scale", "show_loop", "step",
     ]  # fmt: skip
 
 

@@ -251,3 +251,37 @@ def test_a_spelling_gives_back_what_it_was_given(seed: int) -> None:
     assert back.rows() == batch.rows()
     hashes = spelling.hash_spelt(spelt).tolist()
     assert len(set(hashes)) == len(set(batch.rows()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("kind", ["strings", "several"])
+def test_a_join_by_any_key(kind: str, moves: bool, seed: int) -> None:
+    sides: list[list[Any]] = [[], []]
+    out: list[Any] = []
+    width = len(KEYS[kind](Random(0)))
+    names = [f"k{place}" for place in range(width)]
+
+    async def main(worker: Worker) -> None:
+        mine = Random(seed * 10 + worker.index)
+        with worker.dataflow() as scope:
+            (first, left), (second, right) = scope.input(), scope.input()
+            what: Any = {"key": names if width > 1 else "k0", "value": ["a"], "right_value": ["b"], "name": "pairs"}
+            what |= {} if width > 1 else {"keys": megaphone.spelled(21)}
+            if moves:
+                pairs = megaphone.join(scope.control(), left, right, bins=8, **what)
+            else:
+                pairs = native.join(left, right, **what)
+            pairs.inspect_batch(lambda _, batch: out.extend(batch.rows()))
+            control = scope.control()
+        if worker.index == 0 and moves:
+            control.send([megaphone.Move(mine.randrange(8), 1) for _ in "123"])
+        for time in range(6):
+            for side, (handle, name) in enumerate(((first, "a"), (second, "b"))):
+                rows = [KEYS[kind](mine) for _ in range(mine.randint(1, 4))]
+                values = [mine.randrange(1000) for _ in rows]
+                handle.send({**columns_of(rows), name: values}, at=time)
+                sides[side] += [(tuple(row), value) for row, value in zip(rows, values, strict=True)]
+
+    simulate(main, workers=2, seed=seed)
+    assert Counter(out) == Counter((*key, a, b) for key, a in sides[0] for other, b in sides[1] if key == other)

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dataflow.asking.answers import explain, get, migrate, ready, save, scale, status, stop, trace, who
+from dataflow.asking.answers import (
+    bins,
+    explain,
+    get,
+    holding,
+    loops,
+    migrate,
+    ready,
+    save,
+    scale,
+    status,
+    stop,
+    trace,
+    who,
+)
 from dataflow.asking.run import Answering, NamedRun
 
 if TYPE_CHECKING:
@@ -15,6 +29,9 @@ AT_RUN: Mapping[str, Answering[NamedRun]] = {
     "who": who.at_run,
     "status": status.at_run,
     "explain": explain.at_run,
+    "holding": holding.at_run,
+    "bins": bins.at_run,
+    "loops": loops.at_run,
     "trace": trace.at_run,
     "get": get.at_run,
     "migrate": migrate.at_run,
@@ -27,6 +44,9 @@ AT_RUN: Mapping[str, Answering[NamedRun]] = {
 AT_WORKER: Mapping[str, Answering[Pump]] = {
     "status": status.at_worker,
     "explain": explain.at_worker,
+    "holding": holding.at_worker,
+    "bins": bins.at_worker,
+    "loops": loops.at_worker,
     "trace": trace.at_worker,
     "get": get.at_worker,
     "migrate": migrate.at_worker,

@@ -20,6 +20,7 @@ from dataflow.columns.batch import Columns
 from dataflow.columns.column import Column, Words
 from dataflow.errors import ConstructionError
 from dataflow.state.folds.fold import SPELLED, Fold, FoldError
+from dataflow.state.folds.loop import SAME_HASH
 from dataflow.state.values import Key, Value
 
 if TYPE_CHECKING:
@@ -106,6 +107,62 @@ def _spelt(side: Side, words: int, name: str, batch: Columns) -> Columns:
     for carried, key in zip(side.carried, side.spelled_by, strict=bool(side.carried)):
         made[carried] = spelling.as_spelt(batch.column(key), f"{name}: the key {key!r}")
     return Columns.trusted(made, len(batch))
+
+
+class SpelledJoin:
+    """A join by keys that are spelled out: what stands before its inputs and behind its output. The spellings are among
+    the columns that the join keeps."""
+
+    def __init__(
+        self,
+        name: str,
+        by: Sequence[str | Sequence[str]],
+        values: Sequence[Sequence[str]],
+        keys: Spelled | None,
+    ) -> None:
+        self._name = name
+        self._by = [(each,) if isinstance(each, str) else tuple(each) for each in by]
+        if any(not 1 <= len(names) <= MOST_COLUMNS or len(names) != len(self._by[0]) for names in self._by):
+            raise ConstructionError(f"{name}: a key has 1 to {MOST_COLUMNS} columns, as many on both sides")
+        if twice := set(self._by[0]) & {each for columns in values for each in columns} if len(self._by[0]) > 1 else ():
+            raise ConstructionError(f"{name}: {min(twice)!r} is a column of the key: it comes out without value=")
+        size = EACH * len(self._by[0]) if keys is None else keys.bytes
+        self._words = -(-(2 + len(self._by[0]) + size) // 8)
+        self._given = [tuple(columns) for columns in values]
+        self.values = [(*columns, *self._spelling(side)) for side, columns in enumerate(values)]
+
+    def _spelling(self, side: int) -> list[str]:
+        return [f"{WORD} {side} {number}" for number in range(self._words)]
+
+    def before(self, streams: Sequence[Stream[Columns]]) -> list[Stream[Columns]]:
+        """The inputs as the join wants them, by the key `WORD`."""
+        return [
+            stream.columns.map(partial(self._spelt, side), name=f"{self._name} (keys)")
+            for side, stream in enumerate(streams)
+        ]
+
+    def _spelt(self, side: int, batch: Columns) -> Columns:
+        from dataflow.columns import spelling
+
+        spelt = spelling.spell(batch, self._by[side], self._words, self._name)
+        made: dict[str, Column] = {WORD: spelling.hash_spelt(spelt)}
+        made |= dict(zip(self._spelling(side), spelt, strict=True))
+        return Columns.trusted({**made, **{each: batch.column(each) for each in self._given[side]}}, len(batch))
+
+    def behind(self, stream: Stream[Columns]) -> Stream[Columns]:
+        """What came out, with the key itself."""
+        return stream.columns.map(self._named, name=f"{self._name} (pairs)")
+
+    def _named(self, batch: Columns) -> Columns:
+        from dataflow.columns.spelling import unspell
+
+        left, right = ([batch[name] for name in self._spelling(side)] for side in (0, 1))
+        if not all(np.array_equal(ours, theirs) for ours, theirs in zip(left, right, strict=True)):
+            raise ValueError(f"{self._name}: {SAME_HASH}")
+        made = unspell(np.stack(left), len(self._by[0]))
+        names = ("key",) if len(made) == 1 else self._by[0]
+        values = {each: batch.column(each) for each in (*self._given[0], *self._given[1])}
+        return Columns.trusted({**dict(zip(names, made, strict=True)), **values}, len(batch))
 
 
 def word_of(key: Value, words: int, what: str) -> Words:
