@@ -15,6 +15,7 @@ from dataflow.recovery.catalogue import (
     list_dataflows,
     list_savepoints,
     read_savepoint,
+    what_comes_again,
 )
 from dataflow.recovery.format import encode_manifest
 from dataflow.recovery.manifest import Manifest, SnapshotDamaged
@@ -84,7 +85,8 @@ class Beginnings:
         self._first, self._claimed = False, claimed
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
-        return Beginning(Resume(self._recovery, incarnation, manifests), _title(claimed))
+        again = "".join(what_comes_again(claimed[dataflow]) for dataflow in before)
+        return Beginning(Resume(self._recovery, incarnation, manifests), _title(claimed) + again)
 
     async def _damaged(self) -> dict[str, int]:
         """By dataflow whose snapshot cannot be used, the number of that snapshot."""
