@@ -146,7 +146,7 @@ def note_dense(
     return wanted
 
 
-@njit(inline="never")
+@njit()
 def _leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
     """Clears the rows of a copy that were not there at the cut."""
     wide = 1 + _TOGETHER * (1 + stride)
