@@ -156,9 +156,12 @@ class FrozenShards:
         shards: Iterable[int],
         empty: Iterable[int] = (),
         thaw: Callable[[], None] = lambda: None,
+        size: int = 0,
     ) -> None:
         """`copy` copies a shard, to a place or else to memory of its own. `shards`: those to copy. `empty`: those that
-        have changed and hold nothing now. `thaw` is called when nothing is left to copy."""
+        have changed and hold nothing now. `thaw` is called when nothing is left to copy. `size`: about how many
+        bytes they are."""
+        self.size = size
         self.shards = sorted(shards)
         self.empty = sorted(empty)
         self._copy_of = copy

@@ -15,6 +15,7 @@ from dataflow.recovery.catalogue import (
     list_dataflows,
     list_savepoints,
     read_savepoint,
+    what_comes_again,
 )
 from dataflow.recovery.format import encode_manifest
 from dataflow.recovery.manifest import Manifest, SnapshotDamaged
@@ -93,7 +94,7 @@ class Beginnings:
         self._lives += 1
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
-        title = _title(claimed)
+        title = _title(claimed) + "".join(what_comes_again(claimed[dataflow]) for dataflow in before)
         resume = Resume(self._recovery, incarnation, manifests, self._since, title if again else "")
         return Beginning(resume, title)
 

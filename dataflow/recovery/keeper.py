@@ -26,6 +26,7 @@ from dataflow.recovery.committing import add_commit, add_manifest
 from dataflow.recovery.gates import Gates
 from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
+from dataflow.recovery.pacing import Pace
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
 from dataflow.recovery.savepoints import Wish, Wishes
@@ -48,7 +49,7 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     keeper.main = SavedByMain(scope.dataflow)
 
 
-_TURN = 1 << 14  # words that are copied in one turn: 128 KiB
+_PART = 0.5  # of the interval: what copying and writing a snapshot may take
 _PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
 
 
@@ -186,7 +187,7 @@ class Keeper:
         worker = self._context.worker
         written = self._written[cut] = {name: (share, None) for name, share in shares.items()}
         try:
-            files = await self._save(shares)
+            files = await self._save(shares, 0.0 if cut == FOREVER else _PART * self.vault.policy.every)
             for name, share in shares.items():
                 if share.prepare is not None:
                     written[name] = (share, await share.prepare())
@@ -201,18 +202,16 @@ class Keeper:
             self._output.give(capability, [part])
             capability.drop()
 
-    async def _save(self, shares: dict[str, Share]) -> list[SavedFile]:
-        """Copies and puts shards, a little in each turn."""
+    async def _save(self, shares: dict[str, Share], seconds: float) -> list[SavedFile]:
+        """Copies and puts shards, a little in each turn, over so many seconds at most if there is much to do."""
         writer = self.vault.writer()
-        count = 0
+        size = sum(share.frozen.size for share in shares.values() if share.frozen is not None)
+        pace = Pace(self._context.clock, size, seconds)
         for name, share in shares.items():
             while share.frozen is not None and (copied := share.frozen.pop(writer.place)) is not None:
                 shard, pieces = copied
                 await writer.add(name, shard, pieces)
-                count += sum(map(len, pieces))
-                if count > _TURN:
-                    count = 0
-                    await trio.lowlevel.checkpoint()
+                await pace.did(sum(piece.nbytes for piece in pieces))
         return await writer.finish()
 
     async def _commit(self, parts: list[SnapshotPart]) -> SnapshotOutcome:

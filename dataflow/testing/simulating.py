@@ -394,7 +394,7 @@ def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
         return lambda: pump.act(action)
 
     choices: list[tuple[Turn, Callable[[], None]]] = []
-    if pump.changes.stopped:
+    if pump.changes.stopped or not pump.runs:  # one that fails: its tasks have ended, and an operator may want new ones
         return choices
     for dataflow in pump.dataflows:
         where = (f"worker {pump.index}", dataflow.name)
