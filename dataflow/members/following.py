@@ -35,8 +35,11 @@ class Handing:
 class Follows:
     """An operator that follows the membership: it routes by time, or by a configuration of its own.
 
-    All of this is called between two steps, while all workers stand still.
+    All of this is called between two steps, while all workers stand still. `early`: where an output starts with a
+    capability, a joiner's is at the least that there is, and not at the time of the change.
     """
+
+    early = False
 
     def report(self, proposal: Turnover) -> object:
         """What the leader must know of this worker's part. Plain data."""
