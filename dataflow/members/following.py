@@ -40,6 +40,12 @@ class Follows:
     """
 
     early = False
+    holds = False  # whether it holds a capability to the end, also with nothing left; muted, it lets go of it
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing left to do, besides what operators can be seen to have."""
+        return True
 
     def report(self, proposal: Turnover) -> object:
         """What the leader must know of this worker's part. Plain data."""
@@ -64,10 +70,6 @@ def follows(operator: Operator) -> bool:
 
 def require_scalable(dataflow: Dataflow) -> None:
     """CannotScale, with names and what to do, if something in a dataflow cannot follow the membership."""
-    if dataflow.keeper is not None:
-        raise CannotScale(
-            "a run with recovery keeps its number of workers: end it with a savepoint, and go on with another number"
-        )
     root = dataflow.root_domain
     if not isinstance(root.domain if isinstance(root, Checked) else root, Integers):
         raise CannotScale(f"dataflow {dataflow.name!r}: workers can only join and leave where times are integers")
@@ -104,7 +106,8 @@ def _shifted(dataflow: Dataflow) -> Iterator[Operator]:
             continue
         seen.add(node)
         operator = dataflow.operators[node]
-        if is_shifted and operator.watches_frontier and not operator.changes_times and not _routes(operator):
+        waits = operator.watches_frontier and operator.combines and not operator.changes_times
+        if is_shifted and waits and not _routes(operator):
             yield operator
         if _routes(operator):
             continue

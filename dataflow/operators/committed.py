@@ -18,6 +18,8 @@ from dataflow.channels.pact import Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
+from dataflow.members.barrier import Turnover
+from dataflow.members.following import Follows
 from dataflow.operators.sinks import Away, Place, Sink, SinkUnavailable, Writer, join_batches
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
 
+D = TypeVar("D")
 R = TypeVar("R")
 
 _AGAIN = 1.0  # seconds until what the outside has not taken is tried again
@@ -49,7 +52,14 @@ def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
     (out,) = builder.build(
         lambda context: _Committing(scope, context, sink, name).step, frontier=True, keeps=Keeps.SHARE
     )
+    _write_one_by_one(out)
     return out
+
+
+def _write_one_by_one(stream: Stream[D]) -> Stream[D]:
+    """What makes this stream waits for times to be complete, and puts no records together."""
+    stream.scope.dataflow.operators[stream.source.node].combines = False
+    return stream
 
 
 def _in_order(stream: Stream[object], name: str) -> Stream[object]:
@@ -66,7 +76,7 @@ def _in_order(stream: Stream[object], name: str) -> Stream[object]:
         for batch in join_batches(waiting.pop(capability.time)):
             output.give(capability, batch)
 
-    return unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING)
+    return _write_one_by_one(unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING))
 
 
 class _Committing(Participant):
@@ -100,9 +110,19 @@ class _Committing(Participant):
         self._gate = scope.dataflow.enrol(self, context.activate)
         if self._gate is None:
             self._resumed.set()
+        context.follow(_FollowingSink(self, scope.worker))
         context.spawn(self._run)
 
     # As an operator
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that came is written and, without recovery, committed."""
+        return not self._waiting and (self._gate is not None or self._uncommitted is None)
+
+    def let_go(self) -> None:
+        """This worker leaves: nothing will come any more."""
+        self._hold.release()
 
     def step(self) -> None:
         """Queues what has arrived by time. The task does the rest."""
@@ -279,6 +299,24 @@ class _Committing(Participant):
                 await self._writer.commit(token)
         self._uncommitted = None
         self._alarm = False
+
+
+class _FollowingSink(Follows):
+    """A sink's part in a change: what a worker has written stays there, and it leaves when that is done."""
+
+    holds = True
+
+    def __init__(self, sink: _Committing, worker: int) -> None:
+        self._sink = sink
+        self._worker = worker
+
+    @property
+    def idle(self) -> bool:
+        return self._sink.idle
+
+    def install(self, proposal: Turnover, time: Time, handed: object) -> None:
+        if self._worker in proposal.mute:
+            self._sink.let_go()
 
 
 class _Unavailable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from dataflow.comm import codec
 from dataflow.recovery.opening import is_in_this_process
@@ -17,6 +17,10 @@ class Resume:
     recovery: Recovery
     incarnation: int  # of this life; that of another run or life differs
     manifests: Mapping[str, bytes | None] = field(default_factory=dict)  # by dataflow, what was claimed, encoded
+
+    def for_joiner(self) -> Resume:
+        """For a worker that joins: it goes on from nothing, and takes part in snapshots."""
+        return replace(self, manifests={})
 
     def encode(self) -> bytes:
         """For the way to another process. ValueError if only this one can see the storage."""

@@ -33,7 +33,7 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.asking dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
 dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
-dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.members dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.recovery dataflow.run
 dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.testing: dataflow.channels dataflow.comm dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time dataflow.values | dataflow.build
