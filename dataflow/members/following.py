@@ -42,6 +42,8 @@ class Follows:
     early = False
     holds = False  # whether it holds a capability to the end, also with nothing left; muted, it lets go of it
 
+    parts_at_change = False  # whether all that is before a change must be committed before what is after it
+
     @property
     def idle(self) -> bool:
         """Whether it has nothing left to do, besides what operators can be seen to have."""

@@ -21,6 +21,7 @@ from dataflow.errors import ConstructionError
 from dataflow.members.barrier import Turnover
 from dataflow.members.following import Follows
 from dataflow.operators.sinks import Away, Place, Sink, SinkUnavailable, Writer, join_batches
+from dataflow.progress.graph import Source
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
@@ -110,7 +111,8 @@ class _Committing(Participant):
         self._gate = scope.dataflow.enrol(self, context.activate)
         if self._gate is None:
             self._resumed.set()
-        context.follow(_FollowingSink(self, scope.worker))
+        self._change: Time | None = None  # rows of a key were written elsewhere before this time
+        context.follow(_FollowingSink(self, scope.worker, routed=sink.route() is not None))
         context.spawn(self._run)
 
     # As an operator
@@ -123,6 +125,21 @@ class _Committing(Participant):
     def let_go(self) -> None:
         """This worker leaves: nothing will come any more."""
         self._hold.release()
+
+    def change_at(self, time: Time) -> None:
+        """From a time on rows of a key may come to another worker than before. (With recovery there is a cut there.)"""
+        if self._gate is None:
+            if self._change is None:
+                output = self._context.outputs[0]
+                self._dataflow.watch(Source(output.operator.number, output.number), self._signal.set)
+            self._change = time
+            self._signal.set()
+
+    def _waits_for_others(self, time: Time) -> bool:
+        """Whether other workers may still have to commit rows of before a change. Their capabilities tell."""
+        if self._change is None or time < self._change:
+            return False
+        return any(at < self._change for at in self._dataflow.tracker.frontier(self._context.outputs[0].index))
 
     def step(self) -> None:
         """Queues what has arrived by time. The task does the rest."""
@@ -205,6 +222,8 @@ class _Committing(Participant):
         time = self._waiting.peekitem(0)[0]
         if self._input.could_see(time) or not (self._gate is None or self._gate.opens(time)):
             return False
+        if self._waits_for_others(time):
+            return False
         if self._writing.error is not None and self._context.clock.now() < self._writing.again_at:
             return False
         if not await self._write(time, self._waiting[time]):
@@ -242,7 +261,7 @@ class _Committing(Participant):
             return
         open_times = self._open_times()
         if self._gate is None and self._uncommitted is not None:
-            if self._sink.every == 0.0:
+            if self._sink.every == 0.0 or self._change is not None:
                 open_times.append(self._uncommitted)
             elif not open_times:
                 return  # the last commit is still to come
@@ -288,7 +307,8 @@ class _Committing(Participant):
         if self._gate is not None or self._uncommitted is None:
             return
         now = self._context.clock.now()
-        if now < self._commit_at and not (self._input.done and not self._waiting):
+        soon = self._change is not None and self._uncommitted < self._change  # others wait for it
+        if now < self._commit_at and not soon and not (self._input.done and not self._waiting):
             if not self._alarm:
                 self._alarm = True
                 self._context.activate_after(self._commit_at - now)
@@ -306,9 +326,11 @@ class _FollowingSink(Follows):
 
     holds = True
 
-    def __init__(self, sink: _Committing, worker: int) -> None:
+    def __init__(self, sink: _Committing, worker: int, *, routed: bool) -> None:
+        """`routed`: rows of a key come to one worker."""
         self._sink = sink
         self._worker = worker
+        self.parts_at_change = routed
 
     @property
     def idle(self) -> bool:
@@ -317,6 +339,8 @@ class _FollowingSink(Follows):
     def install(self, proposal: Turnover, time: Time, handed: object) -> None:
         if self._worker in proposal.mute:
             self._sink.let_go()
+        elif self.parts_at_change and (proposal.join or proposal.leave):
+            self._sink.change_at(time)
 
 
 class _Unavailable:

@@ -19,6 +19,10 @@ class SnapshotsFail(DataflowError):
     """No snapshot could be taken for too long."""
 
 
+class ChangeNotKept(DataflowError):
+    """The snapshot at the time of a change of the membership could not be taken."""
+
+
 class Announcer:
     """Announces cuts at the time at which the cut stream is. Tells of those that were given up."""
 
@@ -34,6 +38,7 @@ class Announcer:
         self.under_way = False  # whether a cut was announced and is not concluded
         self.last_stored: Time = -1  # the last cut of this life that is in the storage
         self._hushed = False  # whether a change of the membership is to come first
+        self._change: Time | None = None  # a cut that must not be given up
         self._wanted: Time = -1  # somebody waits for a cut at or after this time
         self._waiters = Waiters()
         self._last_good = clock.now()
@@ -101,6 +106,11 @@ class Announcer:
         if outcome.number is not None:
             self._last_good = self._clock.now()
             self.last_stored = outcome.cut
+        elif outcome.cut == self._change:
+            raise ChangeNotKept(
+                f"the snapshot at time {outcome.cut}, at which workers have joined or left, could not be stored "
+                f"({outcome.why}): what is before and after it must be kept apart, so all go back to the last snapshot"
+            )
         else:
             print(
                 f"dataflow: the snapshot at {_named(outcome.cut)} was given up ({outcome.why}); the stream goes on, "
@@ -110,12 +120,18 @@ class Announcer:
             self._require_recent()
         self.poke()
 
-    def _announce(self) -> None:
-        self._last = self._cuts.time
+    def announce_change(self, time: Time) -> None:
+        """Announces the cut at a change of the membership. Where a key has one writer before and another after, no
+        snapshot may have both: so if this one is given up, all go back to the last."""
+        self._change = time
+        self._announce(time)
+
+    def _announce(self, time: Time | None = None) -> None:
+        self._last = self._cuts.time if time is None else time
         self.under_way = True
         self._stored = False
         self._wishes.promise(self._last)
-        self._cuts.send([AnnouncedCut(self._last)])
+        self._cuts.send([AnnouncedCut(self._last)], self._last)
 
     def _require_recent(self) -> None:
         age = self._clock.now() - self._last_good

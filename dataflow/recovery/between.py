@@ -36,7 +36,11 @@ class FollowingKeeper(Follows):
     def install(self, proposal: Turnover, time: Time, handed: object) -> None:
         """A joiner begins between two cuts; a leaver that has nothing left takes part in no more."""
         if self._worker in proposal.join:
-            assert isinstance(handed, int)
-            self._keeper.vault.number = handed
+            if isinstance(handed, int):
+                self._keeper.vault.number = handed
+            else:  # the dataflow has ended
+                self._keeper.let_go()
         if self._worker in proposal.mute:
             self._keeper.let_go()
+        if self._worker == 0 and (proposal.join or proposal.leave):
+            self._keeper.part_at(time)

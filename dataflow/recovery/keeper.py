@@ -121,6 +121,12 @@ class Keeper:
         """Whether no cut is to be announced. For worker 0."""
         self._announcer.hush(hushed)
 
+    def part_at(self, time: Time) -> None:
+        """Workers join or leave at a time: has a cut taken there, if somebody needs one. For worker 0."""
+        operators = self._scope.dataflow.operators
+        if any(operator.follows is not None and operator.follows.parts_at_change for operator in operators):
+            self._announcer.announce_change(time)
+
     async def cover(self) -> None:
         """Has a cut taken, and waits until all that has been written so far is committed, on all workers. If none can
         be announced any more, the final one does that. For worker 0."""

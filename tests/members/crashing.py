@@ -16,6 +16,7 @@ import dataflow
 import megaphone
 from dataflow.errors import DataflowError
 from dataflow.members.requests import ScaleChange
+from dataflow.recovery.announcing import ChangeNotKept
 from dataflow.recovery.storage import StorageError
 from dataflow.testing import Crashed, Starving, simulate
 from tests.crashes import running
@@ -89,6 +90,9 @@ class ElasticCase(Case):
             )  # fmt: skip
         except Crashed:
             self.happened["crashed"] += 1
+        except ChangeNotKept:
+            assert self.plan.failing
+            self.happened["a change was not kept"] += 1
         except StorageError:
             if self.disk.refused_reads + self.disk.claims_failed == refused:
                 raise
