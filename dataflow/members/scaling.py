@@ -37,6 +37,9 @@ class Launcher(Protocol):
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members now: their failures are failures of the run."""
 
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are no members any more, and end by themselves when they have nothing left."""
+
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""
 
@@ -196,6 +199,8 @@ class Scaling:
             pump.roster.leaving -= set(leavers)
             pump.changes.tell_all("leaving", sorted(pump.roster.leaving))
             raise
+        if pump.launcher is not None:
+            pump.launcher.left(leavers)
         self._tell(request, "leaving")
         await self._until(lambda: self._idle.issuperset(leavers))
         for dataflow in pump.dataflows:

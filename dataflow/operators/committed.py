@@ -45,7 +45,7 @@ def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
     if scope.parent is not None or not isinstance(domain, Integers):
         raise ConstructionError(f"{name}, a sink that commits, must be in the root of a dataflow of integer times")
     route = sink.route()
-    if route is not None and scope.peers > 1:
+    if route is not None:  # also with one worker: others may join
         stream = _in_order(stream, f"{name}: in order")
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream, route)

@@ -188,8 +188,12 @@ class _Reading(Participant):
             self._positions.adopt(partition, standing.behind, standing.history)
             (self._over.add if standing.over else self._waiting.append)(partition)
         if minted is not None:
-            before, self._capability = self._capability, self._output.adopt(minted)
-            before.release()
+            before, right = self._capability, self._output.adopt(minted)
+            if before.live and before.time <= minted:
+                right.drop()  # what it has is as good
+            else:
+                self._capability = right
+                before.release()
         self._shift(time)
         if self._waiting and not self._runs and self._dataflow.started.is_set():
             self._runs = True

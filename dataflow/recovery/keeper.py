@@ -110,7 +110,7 @@ class Keeper:
         """Whether no cut is under way as far as this worker knows, and one could be announced."""
         if self._ended or self._heard or self._written or not (self._gates.resumed and self._gates.idle):
             return False
-        return self.vault.worker != 0 or not self._announcer.under_way
+        return self.vault.worker != 0 or not (self._announcer.under_way or self._cuts.closed)
 
     @property
     def owes_nothing(self) -> bool:

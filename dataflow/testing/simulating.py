@@ -264,6 +264,9 @@ class Simulation:
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members."""
 
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are none any more."""
+
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""
         self._joiners = [joiner for joiner in self._joiners if joiner[0] not in numbers]
