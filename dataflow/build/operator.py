@@ -30,6 +30,7 @@ class Operator:
         "follows",
         "has_tasks",
         "inputs",
+        "instead",
         "is_idle",
         "keeps",
         "name",
@@ -49,6 +50,7 @@ class Operator:
         self.outputs: list[OutputPort] = []
         self.step: Step = _nothing
         self.keeps = Keeps.UNKNOWN  # from one time to the next
+        self.instead = ""  # if it cannot follow the membership, what could
         self.combines = True  # whether records of one time belong together in it, if it waits for times to be complete
         self.follows: Follows | None = None  # if it follows the membership, and does not keep nothing anyway
         self.changes_times = False  # whether records leave at other times of the root than those at which they came

@@ -75,12 +75,13 @@ def require_scalable(dataflow: Dataflow) -> None:
     root = dataflow.root_domain
     if not isinstance(root.domain if isinstance(root, Checked) else root, Integers):
         raise CannotScale(f"dataflow {dataflow.name!r}: workers can only join and leave where times are integers")
-    fixed = [operator.label for operator in dataflow.operators if not follows(operator)]
+    fixed = [operator for operator in dataflow.operators if not follows(operator)]
     if fixed:
+        own = "say keeps=Keeps.NOTHING of an operator of your own that keeps nothing from one time to the next"
+        advice = dict.fromkeys(operator.instead or own for operator in fixed)
         raise CannotScale(
-            f"dataflow {dataflow.name!r} cannot be scaled: {', '.join(fixed)} cannot follow. Use Megaphone's operators "
-            "for state, feed inputs from main, and say keeps=Keeps.NOTHING of an operator of your own that keeps "
-            "nothing from one time to the next"
+            f"dataflow {dataflow.name!r} cannot be scaled: {', '.join(operator.label for operator in fixed)} cannot "
+            f"follow. What to do: {'; '.join(advice)}"
         )
     for operator in _shifted(dataflow):
         raise CannotScale(

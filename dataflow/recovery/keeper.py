@@ -58,6 +58,7 @@ class Keeper:
     """The snapshots of one dataflow on one worker: participants enrol, shares come in, parts go out."""
 
     main: SavedByMain
+    _hold: Capability | None  # until the final cut is concluded
 
     def __init__(self, scope: Scope, vault: Vault) -> None:
         root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
@@ -181,7 +182,7 @@ class Keeper:
         self._context = context
         self._input: InputPort[AnnouncedCut] = context.inputs[0]
         self._output: OutputPort[SnapshotPart] = context.outputs[0]
-        self._hold: Capability | None = context.capability()  # until the final cut is concluded
+        self._hold = context.capability()
         self._ended = False  # whether no cut can be announced any more
         self._muted = False  # whether this worker has left, and takes part in no more cuts
         context.follow(FollowingKeeper(self, context.worker))
