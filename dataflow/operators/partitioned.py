@@ -253,6 +253,7 @@ class _Reading(Participant):
                 items = Reader(self._source.read(partition, start))
                 try:
                     while (item := await items.next(_END)) is not _END:
+                        await trio.lowlevel.checkpoint_if_cancelled()  # it may be another worker's meanwhile
                         if not await self._send(partition, *_checked(item)):
                             return
                 finally:
