@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from dataflow.build.builder import Context, OperatorBuilder
+from dataflow.build.capability import Capability
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
+from dataflow.members.barrier import Turnover
+from dataflow.members.following import Follows
 from dataflow.operators.partitions import Partitions, SourceError
+from dataflow.time.order import Time
 
 if TYPE_CHECKING:
     from dataflow.build.scope import Scope
@@ -37,6 +41,17 @@ class Dealing:
         return [(partition, self.readers[partition], self.may_read) for partition in new]
 
 
+class _FollowingFinder(Follows):
+    """The finder's part in a change: times mean nothing on its stream, and nobody is to wait for one before it."""
+
+    def __init__(self, capability: Capability) -> None:
+        self._capability = capability
+
+    def install(self, proposal: Turnover, time: Time, handed: object) -> None:
+        if self._capability.live and self._capability.time < time:
+            self._capability.downgrade(time)
+
+
 def find_partitions(
     scope: Scope, source: Partitions[D], dealing: Dealing, name: str
 ) -> Stream[tuple[str, int, list[int]]]:
@@ -50,6 +65,7 @@ def find_partitions(
 def _find(scope: Scope, context: Context, source: Partitions[D], dealing: Dealing) -> Step:
     capability, output = context.capability(), context.outputs[0]
     pump = scope.dataflow.pump
+    context.follow(_FollowingFinder(capability))
 
     async def find() -> None:
         await scope.dataflow.started.wait()
