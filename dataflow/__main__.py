@@ -161,6 +161,10 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
     group.add_argument("--every", type=float, metavar="SECONDS", help="between snapshots (default: 10)")
     group.add_argument("--keep", type=int, metavar="N", help="how many snapshots are kept (default: 3)")
     group.add_argument("--restarts", type=int, metavar="N", help="how often a failure is tried again (default: 5)")
+    group.add_argument(
+        "--no-replace", dest="replace", action="store_false", default=None,
+        help="a worker that dies is not replaced: the others go on without it",
+    )  # fmt: skip
     group.add_argument("--window", type=float, metavar="SECONDS", help="in which restarts are counted (default: 600)")
     group.add_argument("--fresh", action="store_true", default=None, help="give up what was saved: start anew")
     group.add_argument("--drop", action="append", metavar="NAME", help="give up the saved state of an operator")
@@ -168,11 +172,11 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
 
 
 def _recovery(options: argparse.Namespace) -> Recovery | None:
-    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from")
+    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from", "replace")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.recovery is None:
         for name in given:
-            option = "from" if name == "start_from" else name
+            option = {"start_from": "from", "replace": "no-replace"}.get(name, name)
             raise UsageError(f"--{option} is for snapshots: say where they are kept, with --recovery")
         return None
     try:

@@ -206,7 +206,7 @@ def assemble(
     routers: list[Router[B]] = []
     statistics = Statistics(bins)
     statistics.kept = parts.reports
-    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, roster, peers)
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
@@ -226,8 +226,7 @@ def assemble(
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router
-        if isinstance(parts.plans, NoPlans):
-            context.follow()
+        context.follow()
         return parts.host(context, shared)
 
     shared.kept.watchers.append(lambda: shared.activate_router())

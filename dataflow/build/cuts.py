@@ -78,6 +78,11 @@ class Participant(ABC):
         """Makes memory ready for the next share, a little with each step."""
         return iter(())
 
+    @property
+    def owes_nothing(self) -> bool:
+        """Whether nothing that only this worker has could be wanted by a later cut: then the worker may leave."""
+        return True
+
     def mark(self, shards: Iterable[int]) -> None:  # noqa: B027  # most have no shards
         """These shards count as changed: their snapshot was abandoned, or their file is nearly empty."""
 

@@ -110,10 +110,13 @@ def run_processes(
 def _run_lives(crew: Crew, errand: Errand, parcel: int, recovery: Recovery, signals: Signals) -> ByWorker:
     """Runs workers until they return, started afresh as often as it takes."""
     settings = errand.settings
-    lives = Lives(errand.workers, Restarts(recovery.restarts, recovery.window), settings.patience, settings.grace)
+    restarts = Restarts(recovery.restarts, recovery.window)
+    lives = Lives(errand.workers, restarts, settings.patience, settings.grace, recovery.replace)
     beginnings = Beginnings(recovery, errand.peers, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
     while True:
-        start(crew, replace(errand, life=lives.life), parcel, settings.prefix)
+        crew.workers, count = lives.workers, len(lives.workers)
+        beginnings.workers = count
+        start(crew, replace(errand, workers=lives.workers, peers=count, life=lives.life), parcel, settings.prefix)
         results = run_trio(watch_signals, Rolling(crew, settings, lives, beginnings).run, signals)
         if results is not None:
             return results

@@ -21,6 +21,10 @@ class Recruiter:
         """They are members now."""
         self._tell(codec.encode(["more", "joined", list(numbers), 0]))
 
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are none any more."""
+        self._tell(codec.encode(["more", "left", list(numbers), 0]))
+
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Has workers ended that have not joined."""
         self._tell(codec.encode(["more", "dismiss", list(numbers), 0]))

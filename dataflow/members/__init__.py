@@ -8,6 +8,7 @@
 - `decisions`: what a change says of a dataflow: its time, rights that are minted, what is handed over
 - `following`: what an operator must know of a change, and which operators cannot follow one
 - `holding`: what is sent from outside of operators while a worker is stopped
+- `reading`: who reads which partition of a source; pure
 - `channels`: exchanges that ask who takes part at a time
 - `scaling`: from "four workers" to changes: starts joiners, moves state, sees leavers off
 - `asking`: how main asks, on any worker

@@ -18,7 +18,7 @@ from dataflow.members.leaving import Leaving
 from dataflow.members.plain import fields
 from dataflow.members.reports import Report, changes_of, decide, hand_out, next_batch, report_in, report_of
 from dataflow.members.scaling import Scaling
-from dataflow.run.signal import Signal
+from dataflow.run.signal import Signal, Waiters
 
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
@@ -42,6 +42,8 @@ class Changing:
         self._held: list[Holding] = []
         self._unlinked: Membership | None = None  # a stop that waits for the links to joiners
         self._dismissed = False
+        self._decided = Waiters()
+        self.joined_at: float | None = None  # when a joiner was told, by its clock
         self.asking = Asking(self, pump)
         self.scaling = Scaling(self, pump) if pump.index == pump.roster.leader else None
 
@@ -55,6 +57,11 @@ class Changing:
         if self.listening:
             await self.joined.wait()
         return not self._dismissed
+
+    async def wait_decided(self) -> None:
+        """Waits while a change is being decided: for sources, which must stay where they say that they are."""
+        while self.stopped:
+            await self._decided.wait()
 
     def propose(self, proposal: Turnover) -> None:
         """The leader begins a change."""
@@ -206,6 +213,7 @@ class Changing:
         self.stopped = False
         held, self._held = self._held, []
         release(held)
+        self._decided.wake()
         proposal, me = resume.proposal, self._pump.index
         if resume.installed:
             for leaver in proposal.mute:
@@ -265,6 +273,7 @@ class Changing:
             self._unlinked = message  # the link to somebody who joins as well is on its way
             return
         self.resume_at = start
+        self.joined_at = pump.clock.now()
         pump.roster.change(members, present)
         pump.roster.leaving = set(leaving)
         pump.roster.mute(muted)

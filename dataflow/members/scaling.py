@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from dataflow.build.hooks import StateMover
@@ -36,6 +36,9 @@ class Launcher(Protocol):
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members now: their failures are failures of the run."""
+
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are no members any more, and end by themselves when they have nothing left."""
 
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""
@@ -130,15 +133,18 @@ class Scaling:
     async def _run(self) -> None:
         while self._waiting:
             request = self._waiting[0]
-            members, meter = self._pump.roster.members, self._pump.meter
+            roster, meter = self._pump.roster, self._pump.meter
+            members = roster.members
+            roster.settled = ()
             mark = meter.begin("membership", f"from {len(members)} workers: {request.title}")
             try:
                 await self._carry_out(request)
                 self._tell(request, "done")
-                meter.end(mark, f"from {len(members)} workers to {len(self._pump.roster.members)}")
+                meter.end(mark, f"from {len(members)} workers to {len(roster.members)}")
             except CannotScale as error:
                 self._tell(request, "failed", str(error))
                 meter.end(mark, f"{request.title}: refused: {error}")
+            roster.settled = roster.members
             self._waiting.popleft()
         self._running = False
 
@@ -203,8 +209,13 @@ class Scaling:
             pump.roster.leaving -= set(leavers)
             pump.changes.tell_all("leaving", sorted(pump.roster.leaving))
             raise
+        if pump.launcher is not None:
+            pump.launcher.left(leavers)
         self._tell(request, "leaving")
         await self._until(lambda: self._idle.issuperset(leavers))
+        for dataflow in pump.dataflows:
+            if dataflow.keeper is not None:
+                await dataflow.keeper.cover()
         await self._change(request, mute=leavers)
         await self._until(lambda: not set(leavers) & set(pump.roster.present))
         request.change.seconds = pump.clock.now() - request.asked_at
@@ -219,23 +230,37 @@ class Scaling:
         once: bool = False,
     ) -> bool:
         """Makes a change, when it can be made; with `once`, False if it cannot be now."""
+        self._hush(True)
+        try:
+            if not await self._try_change(request, Turnover(0, join, leave, mute, request.within), once):
+                return False
+        finally:
+            self._hush(False)
+        if not mute:
+            flows = self._pump.dataflows
+            request.change.time = self._pump.changes.times.get(flows[0].number) if flows else None
+        return True
+
+    def _hush(self, hushed: bool) -> None:
+        """No snapshot begins while a change waits for the last one to end."""
+        for dataflow in self._pump.dataflows:
+            if dataflow.keeper is not None:
+                dataflow.keeper.hush(hushed)
+
+    async def _try_change(self, request: _Request, wanted: Turnover, once: bool) -> bool:
         patience, clock = _FIRST, self._pump.clock
         while True:
             number, self._numbers = self._numbers, self._numbers + 1
-            self._pump.changes.propose(Turnover(number, join, leave, mute, request.within))
+            self._pump.changes.propose(replace(wanted, number=number))
             why_not = await self._outcome_of(number)
             if why_not is None:
-                break
+                return True
             if why_not:
                 raise CannotScale(why_not)
             await clock.sleep_until(clock.now() + patience)
             patience = min(2 * patience, _LONGEST)
             if once:
                 return False
-        if not mute:
-            flows = self._pump.dataflows
-            request.change.time = self._pump.changes.times.get(flows[0].number) if flows else None
-        return True
 
     async def _outcome_of(self, number: int) -> str | None:
         await self._until(lambda: self._outcome is not None and self._outcome[0] == number)

@@ -11,6 +11,7 @@
   snapshot is taken. `parts`: what is said about it. `pacing`: how fast it is written. `committing`: the manifest, and
   the news of it. `restoring`: what was saved comes back. `reading`: files, several at once. `vault`: the storage as
   keepers see it. `main_values`: what main saves. `savepoints`: snapshots that somebody wants now, under a name.
+  `between`: no worker joins or leaves during a cut.
 - `beginning`: chooses and claims where a life goes on; `resume`: what workers are told of it. `restarts`: whether a run
   that has failed is tried again; pure. `again`: does so for workers that share one process.
 """

@@ -45,7 +45,7 @@ class Beginnings:
         """`tell`: what people should know about snapshots that cannot be used. `clock`: the time of day."""
         self._clock = clock
         self._recovery = recovery
-        self._workers = workers
+        self.workers = workers
         self._tell = tell
         self._storage: Storage = open_storage(recovery.where)
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
@@ -83,7 +83,7 @@ class Beginnings:
                 self._storage,
                 dataflow,
                 created=self._clock(),
-                workers=self._workers,
+                workers=self.workers,
                 fresh=self._first and self._recovery.fresh,
                 start=starts.get(dataflow),
                 before=before.get(dataflow),

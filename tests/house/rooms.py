@@ -23,7 +23,7 @@ dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
 dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values | dataflow.events dataflow.members
-dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.run dataflow.time dataflow.values
 dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
 dataflow.clients: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.values
 dataflow.sources: dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
@@ -33,7 +33,7 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.asking dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
 dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
-dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.members dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.sharing: dataflow.asking dataflow.comm dataflow.launch dataflow.recovery dataflow.run
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run | dataflow.recovery dataflow.sharing
 dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run | dataflow.page
