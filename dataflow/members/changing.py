@@ -42,6 +42,8 @@ class Changing:
         self._held: list[Holding] = []
         self._unlinked: Membership | None = None  # a stop that waits for the links to joiners
         self._dismissed = False
+        self._stopped_at = 0.0
+        self._fed = False  # whether the leader knows that this worker, which has joined, gets records
         self.asking = Asking(self, pump)
         self.scaling = Scaling(self, pump) if pump.index == pump.roster.leader else None
 
@@ -146,7 +148,7 @@ class Changing:
         for dataflow in self._pump.dataflows:
             dataflow.flush()
         report = report_of(self._pump, proposal)
-        self.stopped = True
+        self.stopped, self._stopped_at = True, self._pump.clock.now()
         self._held = [held for dataflow in self._pump.dataflows for held in hold(dataflow)]
         self.say(self.barrier.leader, "stopped", [proposal.number, report])
 
@@ -204,6 +206,8 @@ class Changing:
         if not resume.installed:
             restore(self._held)
         self.stopped = False
+        if self.scaling is not None:
+            self.scaling.paused(self._pump.clock.now() - self._stopped_at)
         held, self._held = self._held, []
         release(held)
         proposal, me = resume.proposal, self._pump.index
@@ -221,6 +225,12 @@ class Changing:
         self._pump.retire()
 
     # Those who come and go
+
+    def fed(self) -> None:
+        """This worker, which has joined, gets records: the leader is told once."""
+        if not self._fed:
+            self._fed = True
+            self.say(self.barrier.leader, "fed")
 
     def lost(self, peer: int, why: str) -> bool:
         """The connection to a peer has ended; whether that does no harm: it has left, or has not joined."""

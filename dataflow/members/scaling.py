@@ -101,6 +101,8 @@ class Scaling:
             self._ready.add(message.sender)
         elif message.about == "idle":
             self._idle.add(message.sender)
+        elif message.about == "fed":
+            self._fed()
         elif message.about == "scale":
             target, within, number = fields(message.said, 3)
             wanted = tuple(target) if isinstance(target, list) else target
@@ -108,6 +110,18 @@ class Scaling:
         else:
             raise ProtocolError(f"worker {message.sender} says {message.about!r}, which means nothing")
         self._signal.set()
+
+    def _fed(self) -> None:
+        """A worker that has joined got its first record."""
+        if self._waiting and self._waiting[0].change.first_record is None:
+            change, asked_at = self._waiting[0].change, self._waiting[0].asked_at
+            change.first_record = self._pump.clock.now() - asked_at
+
+    def paused(self, seconds: float) -> None:
+        """All workers stood still for so long."""
+        if self._waiting:
+            change = self._waiting[0].change
+            change.pause = max(seconds, change.pause or 0.0)
 
     def lost(self, worker: int, why: str) -> None:
         """A worker that was started has ended before it was connected."""
@@ -136,7 +150,7 @@ class Scaling:
         change = request.change
         change.moved(state, error)
         for worker, number in request.askers:
-            said = [number, state, change.time, error, change.progress, change.seconds]
+            said = [number, state, change.time, error, change.progress, change.seconds, change.first_record, change.pause]
             self._pump.changes.say(worker, "scaled", said)
 
     async def _carry_out(self, request: _Request) -> None:

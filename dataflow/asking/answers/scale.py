@@ -22,7 +22,8 @@ async def scale_at_run(run: NamedRun, arguments: Arguments) -> object:
 
 
 async def scale_at_worker(pump: Pump, arguments: Arguments) -> object:
-    """Waits until there are so many workers; from which time on, and after how many seconds."""
+    """Waits until there are so many workers; from which time on, after how many seconds, after how many the first
+    record was at a worker that joined, and for how many all stood still."""
     workers = arguments.get("workers")
     if type(workers) is not int or not 1 <= workers <= 1 << 15:
         raise Refused(f"there can be 1 to {1 << 15:,} workers, not {workers!r}")
@@ -61,5 +62,5 @@ async def members_at_worker(pump: Pump, arguments: Arguments) -> object:
 async def _outcome(change: ScaleChange, seconds: float) -> object:
     with trio.move_on_after(seconds):
         await change.wait()
-        return [change.time, change.seconds]
+        return [change.time, change.seconds, change.first_record, change.pause]
     raise Refused(f"it is not done after {seconds:g} seconds, and goes on: {change.state}, {change.progress:.0%} moved")
