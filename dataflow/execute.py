@@ -200,7 +200,7 @@ class _Loop:
             pump = Pump(number, peers, first.debug, first.flow.limit, first.warn_after, joins=True)
             self._everyone.append(pump)
             self._start(pump)
-            pump.changes.say(0, "ready")
+            pump.changes.say(0, "linked")
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members."""

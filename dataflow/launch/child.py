@@ -31,6 +31,7 @@ from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
 from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.orders import Ask, Back, Go, Order, decode_order
+from dataflow.launch.preparing import CompiledCode
 from dataflow.launch.wishes import Recruiter
 from dataflow.members.following import can_leave
 from dataflow.recovery.resume import Resume
@@ -285,7 +286,7 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
     debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
     index, peers, joins = assignment.index, assignment.peers, assignment.joins
     pump = Pump(index, peers, debug, limit, warn_after, recovery=resume, joins=joins)
-    pump.launcher = Recruiter(supervisor.tell)
+    pump.launcher, pump.preparation = Recruiter(supervisor.tell), CompiledCode()
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(pump, links, None if assignment.crowded else Patience())
     pump.transport = transport
@@ -294,7 +295,7 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
             transport.start(nursery)
             nursery.start_soon(transport.accept, neighbours.next_joiner)
             if joins:
-                pump.changes.say(pump.roster.leader, "ready")
+                pump.changes.say(pump.roster.leader, "linked")
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
             supervisor.works(pump)
             result = await pump.run_main(main, *args)

@@ -94,6 +94,8 @@ class Changing:
             self._do(self.barrier.conclude(said, sender, installed=False))
         elif about == "joined":
             self._join(message)
+        elif about == "prepare":
+            self._prepare(said)
         elif about == "leaving":
             roster.leaving = set(said)  # type: ignore[call-overload]
         elif about == "muted":
@@ -241,7 +243,7 @@ class Changing:
 
     def keep_back(self, message: AnyMessage) -> bool:
         """Keeps a message for a joiner that has not been told yet where it joins; whether it was one to keep."""
-        if isinstance(message, Membership) and message.about in ("joined", "dismissed"):
+        if isinstance(message, Membership) and message.about in ("joined", "dismissed", "prepare"):
             return False
         self._kept.append(message)
         return True
@@ -264,6 +266,15 @@ class Changing:
         start = next((decisions[d.number].time for d in self._pump.dataflows if d.number in decisions), 0)
         who = [list(roster.members), list(roster.present), list(before), sorted(roster.leaving), sorted(roster.muted)]
         return [who, start, beginnings, self.barrier.last + 1]
+
+    def _prepare(self, code: object) -> None:
+        """A joiner loads what it will need, and says so: nobody waits for that yet."""
+
+        async def prepare() -> None:
+            await self._pump.preparation.load(code)
+            self.say(self.barrier.leader, "ready")
+
+        self._pump.spawn(prepare, "preparing")
 
     def _join(self, message: Membership) -> None:
         """A joiner is told where it joins."""

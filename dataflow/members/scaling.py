@@ -29,7 +29,7 @@ _FIRST, _LONGEST = 0.001, 0.25  # seconds before a change that could not be made
 
 
 class Launcher(Protocol):
-    """Starts workers. Each says "ready" to the leader when it is connected with everybody."""
+    """Starts workers. Each says "linked" to the leader when it is connected with everybody."""
 
     def start(self, numbers: Sequence[int], peers: int) -> None:
         """Starts workers with these numbers, which nobody had before; there will be so many members."""
@@ -97,7 +97,9 @@ class Scaling:
 
     def said(self, message: Membership) -> None:
         """Somebody says something that concerns the leader alone."""
-        if message.about == "ready":
+        if message.about == "linked":
+            self._pump.changes.say(message.sender, "prepare", self._pump.preparation.used())
+        elif message.about == "ready":
             self._ready.add(message.sender)
         elif message.about == "idle":
             self._idle.add(message.sender)
@@ -150,7 +152,8 @@ class Scaling:
         change = request.change
         change.moved(state, error)
         for worker, number in request.askers:
-            said = [number, state, change.time, error, change.progress, change.seconds, change.first_record, change.pause]
+            figures = [change.progress, change.seconds, change.first_record, change.pause]
+            said = [number, state, change.time, error, *figures]
             self._pump.changes.say(worker, "scaled", said)
 
     async def _carry_out(self, request: _Request) -> None:

@@ -21,7 +21,7 @@ from nexmark.commands.asking import (
 )
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
 from nexmark.events.config import SECOND
-from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main
+from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main, who_stayed
 from nexmark.runs.running import RunPlan
 
 DESCRIPTION = """\
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     provenance = Provenance(["python", "-m", "nexmark", *sys.argv[1:]])
     if load.first:
         print(f"the clock starts at {load.first:,} ns of event time", file=sys.stderr)
-    seen = [each for each in dataflow.execute(main, load, workers=options.workers) if each is not None]  # who left: None
+    seen = who_stayed(dataflow.execute(main, load, workers=options.workers))
     outcome = load.outcome(seen, _warm_up(options))
     print(title_of(load))
     print(state_statement(seen))

@@ -103,6 +103,11 @@ class Seen:
     scaled: list[Scaled] = field(default_factory=list)  # on the worker that asked
 
 
+def who_stayed(seen: Sequence[Seen | None]) -> list[Seen]:
+    """What those saw who did not leave: the others return nothing."""
+    return [each for each in seen if each is not None]
+
+
 async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     """Runs a load on one worker."""
     job = Job(worker, load.plan, load.ticks)

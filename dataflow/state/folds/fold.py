@@ -35,7 +35,13 @@ _PLAIN = ("key", "value", "state")
 LAST_SEEN = "last_seen"
 """A field of the state of folds with a `ttl`: one after the time of the key's last record; 0 for a new key."""
 
-ahead.expect(__name__, "dataflow.state.stores.fold_store", "dataflow.state.folds.driver", "dataflow.columns.scatter")
+ahead.expect(
+    __name__,
+    "dataflow.state.stores.fold_store",
+    "dataflow.state.folds.driver",
+    "dataflow.state.folds.compiling",
+    "dataflow.columns.scatter",
+)
 
 Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
 """From the columns of saved state (the key and its old fields) to those of the state that there is now."""
