@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.messages import AnyMessage, Membership
-from dataflow.errors import ProtocolError
+from dataflow.errors import DataflowError, ProtocolError
 from dataflow.members.asking import Asking
 from dataflow.members.barrier import Barrier, Decide, GoOn, Instruction, Pause, Say, Turnover
 from dataflow.members.decisions import NotYet, Ruling, Welcome
@@ -22,6 +23,13 @@ from dataflow.run.signal import Signal
 
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
+
+
+class Meeting(Protocol):
+    """Connects with workers that listen elsewhere."""
+
+    async def meet(self, index: int, peer: int, address: tuple[str, int]) -> None:
+        """Adds a link to a worker. DataflowError if it cannot be reached."""
 
 
 class Changing:
@@ -94,6 +102,8 @@ class Changing:
             self._do(self.barrier.conclude(said, sender, installed=False))
         elif about == "joined":
             self._join(message)
+        elif about == "meet":
+            self.meet(said)
         elif about == "prepare":
             self._prepare(said)
         elif about == "leaving":
@@ -266,6 +276,26 @@ class Changing:
         start = next((decisions[d.number].time for d in self._pump.dataflows if d.number in decisions), 0)
         who = [list(roster.members), list(roster.present), list(before), sorted(roster.leaving), sorted(roster.muted)]
         return [who, start, beginnings, self.barrier.last + 1]
+
+    def reaches(self, worker: int) -> bool:
+        """Whether there is a link to a worker."""
+        return self._pump.transport is not None and self._pump.transport.reaches(worker)
+
+    def meet(self, who: object) -> None:
+        """Connects with workers of another host that join: by number, where each listens."""
+        pump = self._pump
+        if pump.meeting is None:
+            raise ProtocolError("workers come from elsewhere, and this one knows nothing of other hosts")
+        for each in who:  # type: ignore[attr-defined]
+            number, host, port = fields(each, 3)
+            pump.spawn(partial(self._meet, pump.meeting, number, (host, port)), f"meeting worker {number}")
+
+    async def _meet(self, meeting: Meeting, number: int, address: tuple[str, int]) -> None:
+        try:
+            await meeting.meet(self._pump.index, number, address)
+        except DataflowError as error:
+            if self.scaling is not None:
+                self.scaling.lost(number, str(error))  # the others need not say so: nobody joins without the leader
 
     def _prepare(self, code: object) -> None:
         """A joiner loads what it will need, and says so: nobody waits for that yet."""

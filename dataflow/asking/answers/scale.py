@@ -8,6 +8,7 @@ import trio
 
 from dataflow.asking.messages import Arguments, Question, Refused, seconds_of
 from dataflow.asking.run import NamedRun
+from dataflow.comm.codec import require_text
 
 if TYPE_CHECKING:
     from dataflow.members.requests import ScaleChange
@@ -29,6 +30,15 @@ async def scale_at_worker(pump: Pump, arguments: Arguments) -> object:
         raise Refused(f"there can be 1 to {1 << 15:,} workers, not {workers!r}")
     change = pump.changes.asking.scale(workers, None, None, None)
     return await _outcome(change, seconds_of(arguments, "timeout", LONGEST))
+
+
+async def guests_at_worker(pump: Pump, arguments: Arguments) -> object:
+    """Workers of another host want to join: the number of the first, when it is their turn, and who is there."""
+    if pump.changes.scaling is None:
+        raise Refused(f"worker {pump.roster.leader} decides who takes part")
+    at = [(require_text(host), port) for host, port in arguments["at"]]  # type: ignore[attr-defined]
+    numbers = await pump.changes.scaling.admit(at).wait_numbered()
+    return [numbers[0], list(pump.roster.present)]
 
 
 async def drain_at_run(run: NamedRun, arguments: Arguments) -> object:
