@@ -20,6 +20,7 @@ its parent.
 Between them: `orders`: what workers are told. `questions`: what they were asked and have not answered. `report`:
 results, and exceptions that can be raised again. `framing`: whole messages.
 
+- `guests`: hosts that join a run. `talk`: whole messages between two supervisors.
 - `hosts`: the file that says where everybody is. `environment`: what Slurm or Kubernetes say of that; `nodelist`:
   Slurm's lists of nodes. `mesh`: connections between hosts. `cluster`: supervisors of several hosts, which keep an eye
   on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they say to each

@@ -321,9 +321,10 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
         async with pump.running() as nursery:
             transport.start(nursery)
             nursery.start_soon(transport.accept, neighbours.next_joiner)
-            if isinstance(find_links, Dials):
-                pump.meeting = Dialled(find_links)
-                nursery.start_soon(transport.accept, pump.meeting.next)
+            elsewhere: object = find_links
+            if isinstance(elsewhere, Dials):
+                pump.meeting = dialled = Dialled(elsewhere)
+                nursery.start_soon(transport.accept, dialled.next)
             if joins:
                 pump.changes.say(pump.roster.leader, "linked")
             nursery.start_soon(pump.run, name=f"worker {pump.index}")

@@ -123,9 +123,10 @@ def _read_welcome(answer: bytes | memoryview) -> tuple[int, tuple[int, ...]]:
     if kind == "refused":
         raise ClusterError(f"the run does not let this host join: {plain(str(content[0]))}")
     first, present = content
-    if kind != "welcome" or type(first) is not int or not all(type(worker) is int for worker in present):
+    there = [worker for worker in require_list(present) if type(worker) is int]
+    if kind != "welcome" or type(first) is not int or not there:
         raise ProtocolError(f"{plain(str(content))} where a welcome belongs")
-    return first, tuple(present)
+    return first, tuple(there)
 
 
 # On host 0
