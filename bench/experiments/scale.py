@@ -13,7 +13,7 @@ from bench.run import Run
 from dataflow.columns import Columns
 from megaphone import harness
 from megaphone.harness.joining import attend, has_joined
-from nexmark.runs.scaling import Scaled, Scaler
+from megaphone.harness.scaling import Scaled, Scaler
 
 MILLION = 1_000_000
 WORKERS = 2

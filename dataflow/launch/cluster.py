@@ -205,13 +205,6 @@ async def supervise_host(
         await others.tell_all(Results(mine))  # and not what others may have returned by now: they answer for those
         done.set()
 
-    async def leave() -> None:
-        """If this host's workers were told to leave: it goes when they are gone, and does not wait for others."""
-        await crew.leaving.wait()
-        await done.wait()
-        await others.tell_all(Farewell(), last=True)
-        nursery.cancel_scope.cancel()
-
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_workers)
@@ -221,7 +214,7 @@ async def supervise_host(
                 nursery.start_soon(_welcome_guests, crew, cluster)
             if lives is not None:
                 await _begin(crew, others, lives)
-            nursery.start_soon(leave)
+            nursery.start_soon(_leave, crew, others, done, nursery.cancel_scope)
             results.update(await others.results())
             await done.wait()
             await others.say_goodbye()
@@ -232,6 +225,14 @@ async def supervise_host(
                 await others.tell_all(HostFailed(f"{cluster.title(cluster.process)}, was told to end"), last=True)
         await others.close()
     return results
+
+
+async def _leave(crew: Crew, others: Others, done: trio.Event, scope: trio.CancelScope) -> None:
+    """If this host's workers were told to leave: it goes when they are gone, and does not wait for others."""
+    await crew.leaving.wait()
+    await done.wait()
+    await others.tell_all(Farewell(), last=True)
+    scope.cancel()
 
 
 async def _welcome_guests(crew: Crew, cluster: Cluster) -> None:

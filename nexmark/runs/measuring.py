@@ -14,6 +14,7 @@ from megaphone import Controller, Group, all_at_once, batched, fluid, harness, m
 from megaphone.assembly import Migratable
 from megaphone.harness.joining import attend, has_joined
 from megaphone.harness.recording import Recording
+from megaphone.harness.scaling import Scaled, Scaler
 from megaphone.migration.strategies import Strategy
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Events, Generator, Table
@@ -21,7 +22,6 @@ from nexmark.events.rows import Cell
 from nexmark.queries.operators import MigratableOperators
 from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import BATCH, Job, RunPlan, readable
-from nexmark.runs.scaling import Scaled, Scaler
 
 LEAD = 2  # epochs by which configurations are certain before their records come
 STRATEGIES = ("all-at-once", "fluid", "batched", "matched", "within")

@@ -183,7 +183,7 @@ def test_the_demo_refuses_nonsense(capsys: pytest.CaptureFixture[str], tmp_path:
     assert command(["demo", "--epoch-ms", "50,000"]) == 2
     assert "--epoch-ms is 50000; an epoch has from 0.000001" in capsys.readouterr().err
     assert command(["demo", "--duration", "3"]) == 2
-    assert "six migrations need at least 10 seconds" in capsys.readouterr().err
+    assert "six migrations and two changes need at least 10" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert command(["demo", "--out", str(tmp_path / "file")]) == 2
     assert "cannot write to --out" in capsys.readouterr().err

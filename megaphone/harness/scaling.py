@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import dataflow
-from dataflow.members.following import CannotScale
-from dataflow.members.requests import ScaleChange
-from dataflow.run.worker import pump_of
+from dataflow.errors import DataflowError
+from dataflow.run.worker import Worker, pump_of
+
+if TYPE_CHECKING:
+    from dataflow.members.requests import ScaleChange
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Scaled:
 class Scaler:
     """Asks for numbers of workers, one after the other, by the clock of the load. On one worker."""
 
-    def __init__(self, worker: dataflow.Worker, plan: Sequence[tuple[float, int]], strategy: object) -> None:
+    def __init__(self, worker: Worker, plan: Sequence[tuple[float, int]], strategy: object) -> None:
         self._worker = worker
         self._roster = pump_of(worker).roster
         self._waiting = sorted(plan)
@@ -39,7 +41,7 @@ class Scaler:
         return self._roster.members
 
     def look(self, seconds: float) -> str | None:
-        """Asks, if it is time; what is under way. CannotScale if it could not be done."""
+        """Asks, if it is time; what is under way. DataflowError if it could not be done."""
         if self._change is not None and self._change.done:
             self._note(self._change)
         if self._change is None and self._waiting and seconds >= self._waiting[0][0]:
@@ -50,7 +52,7 @@ class Scaler:
 
     def _note(self, change: ScaleChange) -> None:
         if change.error is not None:
-            raise CannotScale(f"{self.under_way}: {change.error}")
+            raise DataflowError(f"{self.under_way}: {change.error}")
         assert self.under_way is not None
         self.scaled.append(Scaled(self.under_way, change.seconds or 0.0, change.first_record, change.pause or 0.0))
         self._change = self.under_way = None
