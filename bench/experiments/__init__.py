@@ -14,5 +14,6 @@
 - `hybmig`: the figures of the HybMig paper, on a virtual clock. `plans`: windowed joins in columns on the wall clock.
 - `snapshots`: what snapshots cost a stream. `recovery`: from kill -9 to the next output. `restarting`: stop-and-restart
   as the rival of live migration.
+- `frames`: frames beside hand-written operators, Bytewax and polars; counts by strings.
 - `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.
 """
