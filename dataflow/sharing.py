@@ -107,7 +107,7 @@ class _Loop:
             pump = Pump(number, peers, *settings, recovery=resume, joins=True)
             self._everyone.append(pump)
             self._start(pump)
-            pump.changes.say(0, "ready")
+            pump.changes.say(0, "linked")
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members."""

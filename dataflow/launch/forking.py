@@ -71,8 +71,9 @@ class Forks:
         gc.freeze()  # collections skip what all of them share, and so do not copy its pages
         gc.enable()  # it was off while modules were imported: imports make little garbage (see `starting`)
         introduction = Introduction(self._life)
+        more = More(tuple(self._workers), self._errand.peers) if self._errand.joins else None
         for index in self._workers:
-            self._start(index, introduction)
+            self._start(index, introduction, more)
 
     def start_anew(self, anew: Anew, ends: dict[int, Ends]) -> None:
         """Replaces workers that have ended, and connects all for another life, with new memory to share."""

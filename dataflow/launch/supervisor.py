@@ -68,6 +68,7 @@ def run_processes(
     recovery: Recovery | None = None,
     run_lives: RunLives | None = None,
     name: str | None = None,
+    joins: bool = False,
     spawned: Spawned | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
@@ -75,13 +76,14 @@ def run_processes(
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
     With `recovery` they are tried again when they fail; `run_lives` is another way to do so. With a `name`, the run can
-    be asked things from other processes of this user's on this host. `spawned`: a process that is to be the zygote.
+    be asked things from other processes of this user's on this host. `joins`: they join others, who run elsewhere.
+    `spawned`: a process that is to be the zygote.
     """
     refuse_inside_a_loop()
     if recovery is not None:
         require_visible(recovery)
-    crew = Crew(workers, spawned=spawned)
-    errand = Errand(workers, peers, settings, list(sys.argv))
+    crew = Crew(workers, may_leave=joins, spawned=spawned)
+    errand = Errand(workers, peers, settings, list(sys.argv), joins)
     results: ByWorker = {}
     failure: BaseException | None = None
     troubles: list[Exception] = []
@@ -96,6 +98,7 @@ def run_processes(
                         else:
                             results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
                     if recovery is None:
+                        signals.on_first = crew.leave
                         results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
             except BaseException as error:
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error

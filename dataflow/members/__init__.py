@@ -4,6 +4,7 @@
 - `roster`: who is there, who may be given work, who is leaving
 - `barrier`: the protocol of one change, on every worker: stop, decide, install; pure
 - `changing`: carries out what the protocol says on one worker: stops it, reports, decides, installs
+- `preparing`: what a joiner gets ready before anybody waits for it
 - `joining`: what a joiner is told when it joins, and how its dataflows begin
 - `decisions`: what a change says of a dataflow: its time, rights that are minted, what is handed over
 - `following`: what an operator must know of a change, and which operators cannot follow one

@@ -126,10 +126,7 @@ def _routes(operator: Operator) -> bool:
 
 
 def can_leave(pump: Pump) -> bool:
-    """Whether a worker that is told to end may leave the others instead: in a run that has been scaled before. (In
-    others everybody expects what every worker returns.)"""
-    if not pump.roster.ever_changed:
-        return False
+    """Whether a worker that is told to end may leave the others instead: if all of them can do without it."""
     if pump.index == pump.roster.leader or len(pump.roster.members) < 2 or not pump.dataflows:
         return False
     try:

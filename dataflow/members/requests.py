@@ -50,6 +50,8 @@ class ScaleChange:
     error: str | None = None
     progress: float = 0.0  # of the state that moves, from 0 to 1
     seconds: float | None = None  # from asking until the workers that join had joined, or those that leave had left
+    first_record: float | None = None  # seconds from asking until a worker that joins got its first record
+    pause: float | None = None  # seconds for which all workers stood still, the longest time that they did
     _over: trio.Event = field(default_factory=trio.Event, repr=False)
 
     @property

@@ -67,7 +67,7 @@ megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators d
 megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
 megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.run dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
 megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
-megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
+megaphone.harness: dataflow.errors dataflow.operators dataflow.run dataflow.time | dataflow.members megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
 megaphone: dataflow.compiled megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds megaphone.frames
 

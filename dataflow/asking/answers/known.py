@@ -58,4 +58,5 @@ AT_WORKER: Mapping[str, Answering[Pump]] = {
     "scale": scale.scale_at_worker,
     "drain": scale.drain_at_worker,
     "members": scale.members_at_worker,
+    "guests": scale.guests_at_worker,
 }
