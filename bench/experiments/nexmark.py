@@ -104,7 +104,7 @@ def nexmark_making(run: Run) -> None:
     headings = ["query", *(f"{variant}: {making}" for variant in ("native", "migr.") for making in MAKING)]
     told = (
         f"million events/s, medians of {rounds}, {events:,} events (Q3 and Q8: {FEW_READ * events:,}), two processes.\n"
-        "read: the columns that the query reads are made as it goes. all: so are all others. ready: all are in memory.\n"
+        "read: the columns that the query reads are made as it goes. all: so are others. ready: all are in memory.\n"
         "The columns of the Rust original are events in memory, and so are to be compared with `ready` alone."
     )
     headings += ["Rust native: ready", "Rust Megaphone: ready"]

@@ -169,7 +169,7 @@ class SimulatedRun:
         self._tell(epoch)
         if self._blocked is not None:
             blocked, self._blocked = self._blocked, None
-            self._next(blocked, self.done[-1])
+            self._next(blocked, self._applied + self.far)  # a sender that waits for room looks all the time
 
     # Processors and links
 
