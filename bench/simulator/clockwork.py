@@ -87,8 +87,9 @@ class SimulatedRun:
     @property
     def far(self) -> float:
         """Seconds from one worker to the furthest other one."""
-        several = self.members > self.cluster.per_machine
-        return self.costs.hop + (self.cluster.delay if several else 0.0)
+        if self.members == 1:
+            return 0.0
+        return self.costs.hop + (self.cluster.delay if self.members > self.cluster.per_machine else 0.0)
 
     def passed(self, time: int) -> bool:
         """Whether an epoch is complete, as far as worker 0 knows now."""
@@ -181,6 +182,7 @@ class SimulatedRun:
             ends = begins + seconds
         else:  # those of a machine take turns, and end together
             machine = self.cluster.machine_of
+            seconds = seconds * self.costs.crowd
             together = np.bincount(machine, seconds) / self.cluster.cores
             longest, first = np.zeros_like(together), np.zeros_like(together)
             np.maximum.at(longest, machine, seconds)

@@ -31,6 +31,7 @@ class MeasuredCosts:
     install: float  # a byte of state that arrives
     snapshot: float  # a byte of state that is written to a snapshot
     start: float  # from asking for workers until they take part
+    crowd: float = 1.0  # how many times as long everything takes where workers take turns on cores
 
     def apply_seconds(self, state: Floats) -> Floats:
         """What a record costs on workers with so many bytes of state each. Linear in the logarithm of the bytes."""
