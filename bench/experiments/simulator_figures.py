@@ -17,7 +17,7 @@ from bench.simulator.costs import MeasuredCosts, read_costs
 from bench.simulator.scaling import SimulatedReadings, SimulatedScaling
 from bench.simulator.workload import SimulatedLoad
 from megaphone.harness import Outcome, plots
-from megaphone.migration.strategies import Strategy
+from megaphone.migration.strategies import USUAL, Strategy
 from planners.loop import Driver, Loop, by_bins
 from planners.scaling import Autoscaler, ScaleDriver, ScaleSettings
 from planners.scaling.curves import diurnal
@@ -31,12 +31,13 @@ SIMULATED = "Simulated, from costs measured on one machine with two cores (docs/
 Strategies = Sequence[tuple[str, Callable[[], Strategy]]]
 
 
-def _strategies(batch: int, bound: float) -> Strategies:
+def _strategies(batch: int, bound: float, workers: int) -> Strategies:
+    budget = USUAL * workers  # the usual one is for all workers together, and lets one large bin go at a time
     return (
         ("all-at-once", megaphone.all_at_once),
         ("fluid", megaphone.fluid),
-        (f"batches of {batch}", lambda: megaphone.batched(batch)),
-        ("optimized", lambda: megaphone.matched(gap=4)),
+        (f"batches of {batch}", lambda: megaphone.batched(batch, budget=budget)),
+        ("matched", lambda: megaphone.matched(budget=budget)),
         (f"within {bound * 1000:g} ms", lambda: megaphone.within(bound)),
     )
 
@@ -59,12 +60,18 @@ def _migrated(
     cluster: SimulatedCluster, load: SimulatedLoad, costs: MeasuredCosts, name: str, make: Callable[[], Strategy]
 ) -> Outcome:
     """One migration, in as long a run as it takes: tried with longer ones until it ends."""
-    for factor in (1, 4, 16, 64):
-        longer = replace(load, seconds=load.seconds * factor)
-        outcome = SimulatedRun(cluster, costs, longer, [moving(name, make())]).run().outcome(1.0, longer.seconds / 60)
+    outcome = _once(cluster, load, costs, name, make)
+    for factor in (4, 16, 64):
         if outcome.migrations and outcome.migrations[0].episode.seconds is not None:
             break
+        outcome = _once(cluster, replace(load, seconds=load.seconds * factor), costs, name, make)
     return outcome
+
+
+def _once(
+    cluster: SimulatedCluster, load: SimulatedLoad, costs: MeasuredCosts, name: str, make: Callable[[], Strategy]
+) -> Outcome:
+    return SimulatedRun(cluster, costs, load, [moving(name, make())]).run().outcome(1.0, load.seconds / 60)
 
 
 def _report(run: Run, outcome: Outcome, label: str) -> None:
@@ -84,7 +91,7 @@ def sixteen(run: Run) -> None:
     costs = read_costs()
     load = SimulatedLoad(4 * MILLION, 8.0, 1 << 12, 1000 * MILLION * ROW, epoch=0.005)
     runs = []
-    for name, make in run.each("strategies", _strategies(64, 0.1)):
+    for name, make in run.each("strategies", _strategies(64, 0.1, 16)):
         runs.append((name, _migrated(PAPER, load, costs, name, make)))
         _report(run, runs[-1][1], "8 GB, ")
     caption = (
@@ -95,7 +102,7 @@ def sixteen(run: Run) -> None:
     points = []
     for power in run.each("bins", (4, 6, 8, 10, 12, 14)):
         case = SimulatedLoad(4 * MILLION, 10.0, 1 << power, 4096 * MILLION * ROW, epoch=0.005)
-        for name, make in _strategies(16, 0.1):
+        for name, make in _strategies(16, 0.1, 16):
             outcome = _migrated(PAPER, case, costs, name, make)
             points += plots.points(outcome, f"2^{power}")
             _report(run, outcome, f"33 GB, 2^{power} bins, ")
@@ -122,7 +129,7 @@ def _links(run: Run, costs: MeasuredCosts) -> None:
     points = []
     for speed in run.each("links", (1, 10, 25, 100)):
         cluster = replace(LARGE, bandwidth=speed * GIGABIT)
-        for name, make in _strategies(1024, 1.0):
+        for name, make in _strategies(1024, 1.0, 1024):
             outcome = _migrated(cluster, load, costs, name, make)
             points += plots.points(outcome, f"{speed} Gbit/s")
             _report(run, outcome, f"4 TB, {speed} Gbit/s, ")
@@ -143,7 +150,10 @@ def _straggler(run: Run, costs: MeasuredCosts) -> None:
         simulated = SimulatedRun(slow, costs, load)
         if name != "left alone":
             driver = Driver(
-                simulated.controller, Loop(by_bins(theta_max=0.3)), strategy=megaphone.batched(16), cost="nanoseconds"
+                simulated.controller,
+                Loop(by_bins(theta=0.3)),
+                strategy=megaphone.batched(64, budget=8 << 30),
+                cost="nanoseconds",
             )
             simulated.hooks.append(lambda _, driver=driver: _stepped(driver))  # type: ignore[misc]
         runs.append((name, simulated.run().outcome(1.0, 1.0)))
@@ -171,7 +181,7 @@ def _scaling(run: Run, costs: MeasuredCosts) -> None:
     load = SimulatedLoad(offered, float(len(curve)), 1 << 14, TERABYTE, epoch=0.25, report=5.0, outstanding=400)
     simulated = SimulatedRun(LARGE, costs, load, members=256)
     settings = ScaleSettings(utilisation=0.6, minimum=64, maximum=1024, catch_up=30.0)
-    driver = ScaleDriver(SimulatedScaling(simulated), Autoscaler(settings))
+    driver = ScaleDriver(SimulatedScaling(simulated, USUAL * LARGE.workers), Autoscaler(settings))
     readings = SimulatedReadings(simulated, driver, 10.0)
     simulated.run()
     changes = [decision for decision in driver.decisions if decision.acts]

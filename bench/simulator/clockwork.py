@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.simulator.cluster import SimulatedCluster
 from bench.simulator.costs import Floats, MeasuredCosts
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SEND, TURN, APPLY = range(3)  # events; at one instant in this order
 CHUNK = 4 << 20  # bytes of state that F sends in one go: what records may have to wait behind
 LEFT = 0.1  # of a link: what state has at the least, however much records take
+Ints = NDArray[np.int64]
 Hook = Callable[["SimulatedRun"], None]
 
 
@@ -75,7 +77,7 @@ class SimulatedRun:
         """To be called when bins, their shares of the load, their sizes or the members have changed."""
         workers, table = self.cluster.workers, self.handle.configuration
         self._loads = np.bincount(table, self.shares, workers)  # by worker, its share of the records
-        self.held = np.bincount(table, self.sizes, workers)  # and its bytes of state
+        self.held = np.bincount(table, self.sizes, workers).astype(float)  # and its bytes of state
         self._slow = self.cluster.slowness
         self._each = self.costs.apply_seconds(self.held)
         self._here = np.arange(workers) < self.members
@@ -219,7 +221,7 @@ class SimulatedRun:
         self._free = np.maximum(self._free, np.where(into > 0, ends, 0.0))
         return max(float(ends[into > 0].max()) if (into > 0).any() else begin, arrived)
 
-    def _over_links(self, origins: Floats, destinations: Floats, sizes: Floats) -> float:
+    def _over_links(self, origins: Ints, destinations: Ints, sizes: Floats) -> float:
         """Seconds that the busiest link needs for state that goes from machine to machine, beside the records."""
         each, machines = self.cluster.per_machine, self.cluster.machines
         far = origins // each != destinations // each

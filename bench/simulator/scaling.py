@@ -27,10 +27,12 @@ class SimulatedChange:
 
 class SimulatedScaling:
     """Has workers come and go: joiners take part when they have started, leavers until their bins have left. Bins are
-    placed and moved as `megaphone.migration.moving` does it for a running program."""
+    placed and moved as `megaphone.migration.moving` does it for a running program; `budget`: bytes in flight, in the
+    place of those that are usual."""
 
-    def __init__(self, run: SimulatedRun) -> None:
+    def __init__(self, run: SimulatedRun, budget: int | None = None) -> None:
         self._run = run
+        self._budget = budget
         self._change: SimulatedChange | None = None
         run.hooks.append(self._step)
 
@@ -66,7 +68,7 @@ class SimulatedScaling:
         run, known = self._run, self._run.handle.statistics
         to = even(Places("simulated", workers, run.handle.configuration, known.records, known.bytes))
         if (run.handle.configuration != to).any():
-            run.controller.migrate(to, megaphone.batched(max(1, len(to) // 16)))
+            run.controller.migrate(to, megaphone.batched(max(1, len(to) // 16), budget=self._budget))
             run.episodes.begin(f"to {len(workers)} workers")
 
 

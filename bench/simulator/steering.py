@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench.simulator.costs import Floats
 from dataflow import Probe, Stream
+from dataflow.columns import Columns
 from dataflow.members.roster import Roster
 from dataflow.state.store import Store
 from dataflow.time.order import Time
@@ -32,7 +33,7 @@ class SimulatedHandle(Handle):
         self.configurations = Configurations(dealt_out(BinTree.even(bins, bins), range(members)), keys, plans)
         statistics = Statistics(bins)
         # there is no dataflow behind it: nobody may ask for a store, a stream or a probe
-        nothing = cast(tuple[Probe, Store[object], Stream[Update]], (None, None, None))
+        nothing = cast(tuple[Probe, Store[Columns], Stream[Update]], (None, None, None))
         super().__init__(
             bins, self.roster, keys, self.configurations, nothing[0], statistics, nothing[1], nothing[2], plans
         )

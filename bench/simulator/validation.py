@@ -61,8 +61,8 @@ def simulated_closed(probe: ClosedProbe, costs: MeasuredCosts) -> float:
         epoch=1.0, record=RECORD_BYTES, outstanding=probe.outstanding, closed=True, report=1e9,
     )  # fmt: skip
     run = SimulatedRun(this_machine(probe.workers, CORES), costs, load).run()
-    half = EPOCHS // 2
-    return (run.done[-1] - run.done[half]) / (EPOCHS - 1 - half)
+    half = EPOCHS // 2  # what is counted are whole rounds of what is outstanding
+    return (run.done[-1] - run.done[half - 1]) / half
 
 
 def simulated_open(probe: OpenProbe, costs: MeasuredCosts) -> Outcome:

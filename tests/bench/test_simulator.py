@@ -27,7 +27,7 @@ COSTS = MeasuredCosts(
     wait=50e-6, step=100e-6, bin=1e-6, take=0.2e-9, install=0.3e-9, snapshot=0.5e-9, start=0.5,
 )  # fmt: skip
 CLUSTER = SimulatedCluster(8, per_machine=2, cores=2, bandwidth=10 * GIGABIT)
-LOAD = SimulatedLoad(1e6, 3.0, 256, 1e9, epoch=0.01)
+LOAD = SimulatedLoad(1e6, 6.0, 256, 1e10, epoch=0.01)
 
 
 def migrated(strategy: Strategy, cluster: SimulatedCluster = CLUSTER, load: SimulatedLoad = LOAD) -> SimulatedRun:
@@ -82,13 +82,13 @@ def test_the_real_controller_gets_bins_to_where_they_shall_be(strategy: Strategy
     wanted = halved(256, workers=8)
     assert run.handle.configuration.tolist() == wanted.tolist()
     assert not run.controller.busy and run.controller.progress.bins_moved == (wanted != np.arange(256) % 8).sum()
-    assert run.moved == pytest.approx(1e9 / 4)
+    assert run.moved == pytest.approx(1e10 / 4)
     assert len(run.done) == LOAD.epochs and run.done == sorted(run.done)
 
 
 def test_what_a_strategy_trades() -> None:
     at_once, fluid, within = (migrated(s) for s in (megaphone.all_at_once(), megaphone.fluid(), megaphone.within(0.05)))
-    assert greatest(at_once) > 1e9 / 16 * COSTS.install  # what the busiest worker installs
+    assert greatest(at_once) > 0.9 * 1e10 / 16 * COSTS.install  # what the busiest worker installs
     assert greatest(fluid) < greatest(within) <= 0.05 < greatest(at_once)
     assert took(within) < took(fluid)
 
@@ -96,12 +96,12 @@ def test_what_a_strategy_trades() -> None:
 def test_links_stragglers_snapshots_and_state_cost() -> None:
     plain = migrated(megaphone.all_at_once())
     thin = migrated(megaphone.all_at_once(), replace(CLUSTER, per_machine=1, cores=1, bandwidth=GIGABIT))
-    assert greatest(thin) > 1e9 / 16 / GIGABIT > greatest(plain)
+    assert greatest(thin) > 0.9 * 1e10 / 16 / GIGABIT > greatest(plain)
     slow = migrated(megaphone.all_at_once(), replace(CLUSTER, slow={3: 4.0}))
     assert greatest(slow) > 2 * greatest(plain)
     saved = migrated(megaphone.all_at_once(), load=replace(LOAD, snapshots=0.5))
     assert saved.outcome().total.quantile(0.99) >= plain.outcome().total.quantile(0.99)
-    assert max(saved.done[e] - (e + 1) * 0.01 for e in range(100)) >= 1e9 / 8 * COSTS.snapshot
+    assert max(saved.done[e] - (e + 1) * 0.01 for e in range(100)) >= 0.9 * 1e10 / 8 * COSTS.snapshot
     crowded = SimulatedRun(this_machine(8), COSTS, LOAD).run()
     assert crowded.done[50] > SimulatedRun(this_machine(8, cores=8), COSTS, LOAD).run().done[50]
 
@@ -113,9 +113,11 @@ def test_the_same_run_twice() -> None:
 
 def test_workers_come_and_go_with_the_real_autoscaler() -> None:
     def rate(second: float) -> float:
-        return 3e6 if second < 20 else 60e6 if second < 50 else 3e6
+        return 3e6 if second < 20 else 250e6 if second < 50 else 3e6
 
-    run = SimulatedRun(SimulatedCluster(16), COSTS, replace(LOAD, rate=rate, seconds=90.0, epoch=0.05), members=2)
+    run = SimulatedRun(
+        SimulatedCluster(16), COSTS, replace(LOAD, rate=rate, seconds=90.0, epoch=0.05, state=1e8), members=2
+    )
     driver = ScaleDriver(SimulatedScaling(run), Autoscaler(ScaleSettings(maximum=16, cool_down=1)))
     readings = SimulatedReadings(run, driver, 2.0)
     run.run()
@@ -126,7 +128,7 @@ def test_workers_come_and_go_with_the_real_autoscaler() -> None:
 
 
 def test_the_real_loop_takes_load_off_a_straggler() -> None:
-    load = replace(LOAD, rate=400e6, seconds=20.0, epoch=0.1)
+    load = replace(LOAD, rate=100e6, seconds=15.0, epoch=0.1)
     run = SimulatedRun(replace(CLUSTER, slow={3: 3.0}), COSTS, load)
     driver = Driver(run.controller, Loop(by_bins(theta=0.2)), strategy=megaphone.batched(4), cost="nanoseconds")
     run.hooks.append(lambda _: (driver.step(), None)[1])
