@@ -12,6 +12,7 @@
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
 - `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:
   what other systems do with the same.
+- `simulator`: clusters on a virtual clock, from measured costs.
 - `endure`: hours of one run with its troubles (`make endure`).
 - `papers`: which figures the papers have, drawn here or not.
 - `command`: the command line (`__main__`); `table`, `progress`, `document`: what a person sees and what a file keeps.

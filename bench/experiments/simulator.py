@@ -9,7 +9,7 @@ from bench.run import Run
 from bench.simulator.costs import KEPT, MeasuredCosts, read_costs, write_costs
 from bench.simulator.fitting import EPOCHS, MOVED, STATES, STEADY, STEPS, KernelCosts, fit
 from bench.simulator.probing import ClosedProbe, Observations, apply_by_state, route_seconds
-from bench.simulator.validation import BOUND, CLOSED, OPEN, Comparison, compare_closed, compare_open
+from bench.simulator.validation import BOUND, CLOSED, OPEN, Prediction, compare_closed, compare_open
 from megaphone.harness import tables
 from megaphone.harness.provenance import Provenance
 
@@ -45,7 +45,7 @@ def _fitted(run: Run) -> MeasuredCosts:
 
 
 def _validate(run: Run, costs: MeasuredCosts, rounds: int) -> None:
-    found: list[Comparison] = []
+    found: list[Prediction] = []
     seen = Observations()
     for probe in run.each("closed loops", CLOSED[::2] if run.quick else CLOSED):
         found.append(compare_closed(seen, probe, costs, rounds))

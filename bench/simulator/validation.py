@@ -35,7 +35,7 @@ OPEN = [
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Prediction:
     """One number: as it was, and as it was predicted."""
 
     name: str
@@ -93,26 +93,26 @@ def migrating(probe: OpenProbe) -> Hook:
     return hook
 
 
-def compare_closed(seen: Observations, probe: ClosedProbe, costs: MeasuredCosts, rounds: int) -> Comparison:
+def compare_closed(seen: Observations, probe: ClosedProbe, costs: MeasuredCosts, rounds: int) -> Prediction:
     """Throughput of a closed loop, the median of some runs."""
     real = seen.epoch(probe, rounds)
     records = probe.records * probe.workers / 1e6
     name = f"{probe.workers} workers, {probe.records:,} records an epoch each"
-    return Comparison(name, "M records/s", records / real, records / simulated_closed(probe, costs))
+    return Prediction(name, "M records/s", records / real, records / simulated_closed(probe, costs))
 
 
-def compare_open(seen: Observations, probe: OpenProbe, costs: MeasuredCosts, rounds: int) -> Iterator[Comparison]:
+def compare_open(seen: Observations, probe: OpenProbe, costs: MeasuredCosts, rounds: int) -> Iterator[Prediction]:
     """Latency while nothing moves; and by strategy how long a migration takes, and the maximum latency meanwhile."""
     real, predicted = seen.opened(probe, rounds), simulated_open(probe, costs)
     name = f"{probe.workers} workers, {probe.rate / 1e6:g} M/s, {probe.epoch * 1000:g} ms epochs, {probe.bins} bins"
     steady = [outcome.migrations[0].before.quantile(0.5) / 1e6 for outcome in (*real, predicted)]
-    yield Comparison(f"{name}: median latency", "ms", median(steady[:-1]), steady[-1])
+    yield Prediction(f"{name}: median latency", "ms", median(steady[:-1]), steady[-1])
     for strategy in dict.fromkeys(probe.strategies):
         for what, look in (("takes", _seconds), ("maximum latency", _greatest)):
             was = [value for outcome in real for value in look(outcome, strategy)]
             said = list(look(predicted, strategy))
             if was and said:
-                yield Comparison(f"{name}: {strategy} {what}", "ms", median(was), median(said))
+                yield Prediction(f"{name}: {strategy} {what}", "ms", median(was), median(said))
 
 
 def _seconds(outcome: Outcome, strategy: str) -> list[float]:

@@ -27,7 +27,6 @@ from megaphone.control.updates import Assign, Move, Moves, Update, workers_of
 from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
 
-
 PlainHistory: TypeAlias = list[Any]  # what `as_plain` gives, as it was decoded
 
 
