@@ -77,7 +77,9 @@ class Operators(Protocol):
     def state_machine(self, stream: Stream[Columns], **options: Unpack[Folding]) -> Stream[Columns]:
         """State by key, one input."""
 
-    def binary(self, left: Stream[Columns], right: Stream[Columns], **options: Unpack[FoldingBoth]) -> Stream[Columns]:
+    def binary(
+        self, left: Stream[Columns], right: Stream[Columns], **options: Unpack[FoldingBoth]
+    ) -> Stream[Columns]:
         """State by key, two inputs."""
 
     def unary(self, stream: Stream[Columns], **options: Unpack[Batching]) -> Stream[Columns]:
@@ -120,7 +122,9 @@ class MigratableOperators:
     def state_machine(self, stream: Stream[Columns], **options: Unpack[Folding]) -> Stream[Columns]:
         return self._keep(megaphone.state_machine(self._control, stream, bins=self._bins, **options))
 
-    def binary(self, left: Stream[Columns], right: Stream[Columns], **options: Unpack[FoldingBoth]) -> Stream[Columns]:
+    def binary(
+        self, left: Stream[Columns], right: Stream[Columns], **options: Unpack[FoldingBoth]
+    ) -> Stream[Columns]:
         return self._keep(megaphone.binary(self._control, left, right, bins=self._bins, **options))
 
     def unary(self, stream: Stream[Columns], **options: Unpack[Batching]) -> Stream[Columns]:

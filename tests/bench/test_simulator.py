@@ -113,7 +113,7 @@ def test_the_same_run_twice() -> None:
 
 def test_workers_come_and_go_with_the_real_autoscaler() -> None:
     def rate(second: float) -> float:
-        return 3e6 if second < 20 else 250e6 if second < 50 else 3e6
+        return 50e6 if second < 20 else 150e6 if second < 60 else 50e6
 
     run = SimulatedRun(
         SimulatedCluster(16), COSTS, replace(LOAD, rate=rate, seconds=90.0, epoch=0.05, state=1e8), members=2
