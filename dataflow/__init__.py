@@ -20,7 +20,8 @@ Where things are:
 - `sources`, `sinks`: connectors that go on where they were, and that write each record once. `clients`: connections to
   the servers of others, for these.
 - `columns`: batches of columns and their operators. `state`: what stateful operators keep from one time to the next.
-- `run`: a worker and its dataflows. `execute`: running a program. `launch`: workers as processes.
+- `run`: a worker and its dataflows. `execute`: running a program. `sharing`: workers in one loop. `launch`: workers as
+  processes.
 - `comm`: how workers reach each other, and what travels between them.
 - `spark`: workers on the executors of a Spark cluster.
 - `recovery`: snapshots, and going on from them. `asking`: a named run is asked things from another shell.
@@ -32,19 +33,24 @@ Where things are:
 - `commands`: what it can do besides running programs. `notebook`: runs in the background, with a view.
 """
 
-from dataflow.build.capability import Capability
-from dataflow.build.scope import Scope
-from dataflow.build.stream import Stream
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from dataflow.errors import CapabilityError, DataflowError, InputClosed, TimeError
 from dataflow.execute import execute, execute_async
-from dataflow.operators.inputs import InputHandle
-from dataflow.operators.probe import Probe
-from dataflow.operators.replay import EventWriter, read_events
-from dataflow.recovery.policy import Recovery
-from dataflow.run.worker import Worker
-from dataflow.time.antichain import Antichain
-from dataflow.time.order import Timestamp
-from dataflow.time.timestamp import Product
+
+if TYPE_CHECKING:
+    from dataflow.build.capability import Capability
+    from dataflow.build.scope import Scope
+    from dataflow.build.stream import Stream
+    from dataflow.operators.inputs import InputHandle
+    from dataflow.operators.probe import Probe
+    from dataflow.operators.replay import EventWriter, read_events
+    from dataflow.recovery.policy import Recovery
+    from dataflow.run.worker import Worker
+    from dataflow.time.antichain import Antichain
+    from dataflow.time.order import Timestamp
+    from dataflow.time.timestamp import Product
 
 __all__ = [
     "Antichain",
@@ -66,3 +72,30 @@ __all__ = [
     "execute_async",
     "read_events",
 ]
+
+_HOMES = {  # imported when somebody asks for them: a program that starts workers in processes may never do so
+    "Antichain": "dataflow.time.antichain",
+    "Capability": "dataflow.build.capability",
+    "EventWriter": "dataflow.operators.replay",
+    "InputHandle": "dataflow.operators.inputs",
+    "Probe": "dataflow.operators.probe",
+    "Product": "dataflow.time.timestamp",
+    "Recovery": "dataflow.recovery.policy",
+    "Scope": "dataflow.build.scope",
+    "Stream": "dataflow.build.stream",
+    "Timestamp": "dataflow.time.order",
+    "Worker": "dataflow.run.worker",
+    "read_events": "dataflow.operators.replay",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -39,7 +39,7 @@ from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
 from dataflow.recovery.policy import Recovery
-from dataflow.run.pump import WARN_AFTER
+from dataflow.run.defaults import WARN_AFTER
 
 EPILOG = """\
 one host:

@@ -2,37 +2,29 @@
 
 Several workers are several processes, unless they are asked to share one. Whatever goes wrong on one of them ends all
 of them, and comes out as the exception that it was, with notes that say on which worker and in which operator.
+
+This module is imported with the package: what takes long to import is imported when something runs.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import overload
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, overload
 
-import trio
-
-from dataflow.asking.answers.known import AT_WORKER
-from dataflow.asking.door import Door, opened
-from dataflow.asking.messages import Question, Refused, decode_answer
 from dataflow.asking.naming import suggest
-from dataflow.asking.run import answer
 from dataflow.comm.flow import DEFAULT_LIMIT
-from dataflow.comm.messages import Membership
-from dataflow.comm.transport import InProcess
 from dataflow.compiled.telling import teller
 from dataflow.errors import DataflowError
-from dataflow.launch.signals import run_trio, sigterm_interrupts
-from dataflow.recovery.again import live_again_and_again
-from dataflow.recovery.policy import Recovery, as_recovery
-from dataflow.recovery.resume import Resume
-from dataflow.run.advice import require_trio
-from dataflow.run.cells import point_at_cell
-from dataflow.run.exceptions import unwrap
-from dataflow.run.pump import WARN_AFTER, Pump
-from dataflow.run.worker import A, R, Worker
+from dataflow.launch.descriptors import standard_numbers_taken
+from dataflow.launch.spawning import spawning
+from dataflow.run.defaults import WARN_AFTER
+
+if TYPE_CHECKING:
+    from dataflow.recovery.policy import Recovery
+    from dataflow.run.worker import A, R, Worker
 
 Main = Callable[..., Awaitable[object]]  # what main takes and returns is its own affair
 
@@ -78,6 +70,8 @@ def execute(
     try:
         return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name)
     except Exception as error:
+        from dataflow.run.cells import point_at_cell
+
         point_at_cell(error)
         raise
 
@@ -94,20 +88,20 @@ def _execute(
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str,
 ) -> list[R]:
-    if workers > 1 and not in_process:
-        from dataflow.launch.supervisor import Settings, run_processes  # it imports this module
+    if workers == 1 or in_process:
+        from dataflow.sharing import run_shared
+
+        return run_shared(main, args, workers, debug, limit, warn_after, recovery, name)
+    with standard_numbers_taken(), spawning() as spawned:  # which loads the engine while this process does
+        from dataflow.launch.supervisor import Settings, run_processes
+        from dataflow.recovery.policy import as_recovery
 
         settings = Settings(debug, limit, prefix, warn_after=warn_after)
         policy = as_recovery(recovery)
-        results = run_processes(main, args, range(workers), workers, settings, recovery=policy, name=name)
+        results = run_processes(
+            main, args, range(workers), workers, settings, recovery=policy, name=name, spawned=spawned
+        )
         return [results[worker] for worker in sorted(results)]
-    with sigterm_interrupts():
-        try:
-            return run_trio(execute_async, main, args, workers, debug, limit, warn_after, recovery, name)
-        except BaseExceptionGroup as group:
-            error = unwrap(group)
-        # Here, and not there: the group would be its context, and a notebook shows what has one without colours.
-        raise error from error.__cause__
 
 
 @overload
@@ -149,92 +143,15 @@ async def execute_async(
     """`execute` for those who are in a trio loop already: workers share it. May raise exception groups."""
     check_main(main, workers)
     check_warn_after(warn_after)
-    require_trio()
+    from dataflow.sharing import share
 
-    everyone: list[Pump] = []  # of the life that is lived
-
-    async def live(resume: Resume | None, pumps: list[Pump]) -> list[R]:
-        pumps += [Pump(index, workers, debug, limit, warn_after, recovery=resume) for index in range(workers)]
-        everyone[:] = pumps
-        try:
-            return await _run_pumps(pumps, main, args)
-        finally:
-            everyone.clear()
-
-    policy = as_recovery(recovery)
-    with opened(name, workers) as door:
-        async with _served(door, everyone):
-            return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
-
-
-@asynccontextmanager
-async def _served(door: Door | None, pumps: Sequence[Pump]) -> AsyncIterator[None]:
-    """Answers those who ask the run something, if it has a name."""
-
-    async def ask_worker(worker: int, question: Question) -> object:
-        if worker >= len(pumps):
-            raise Refused("the run is just beginning, or goes on from a snapshot: ask again")
-        return decode_answer(await answer(question, pumps[worker], AT_WORKER))
-
-    if door is None:
-        yield
-        return
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(door.serve, ask_worker)
-        yield
-        nursery.cancel_scope.cancel()
-
-
-class _Loop:
-    """Starts workers that join in the loop that they share (`dataflow.members.scaling.Launcher`)."""
-
-    def __init__(self, everyone: list[Pump], start: Callable[[Pump], None]) -> None:
-        self._everyone = everyone
-        self._start = start
-
-    def start(self, numbers: Sequence[int], peers: int) -> None:
-        """Starts workers, which are connected at once."""
-        first = self._everyone[0]
-        for number in numbers:
-            assert number == len(self._everyone), "numbers are never used twice"
-            pump = Pump(number, peers, first.debug, first.flow.limit, first.warn_after, joins=True)
-            self._everyone.append(pump)
-            self._start(pump)
-            pump.changes.say(0, "ready")
-
-    def joined(self, numbers: Sequence[int]) -> None:
-        """They are members."""
-
-    def dismiss(self, numbers: Sequence[int]) -> None:
-        """Ends workers that have not joined."""
-        for number in numbers:
-            self._everyone[number].post(Membership(0, "dismissed"))
-
-
-async def _run_pumps(everyone: list[Pump], main: Callable[..., Awaitable[R]], args: tuple[object, ...]) -> list[R]:
-    results: dict[int, R] = {}
-    transport = InProcess(everyone)
-
-    async def run(pump: Pump) -> None:
-        async with pump.running() as nursery:
-            nursery.start_soon(pump.run, name=f"worker {pump.index}")
-            results[pump.index] = await pump.run_main(main, *args)
-
-    async with trio.open_nursery() as nursery:
-
-        def start(pump: Pump) -> None:
-            pump.transport, pump.launcher = transport, launcher
-            nursery.start_soon(run, pump, name=f"main of worker {pump.index}")
-
-        launcher = _Loop(everyone, start)
-        for pump in tuple(everyone):
-            start(pump)
-    return [results[pump.index] for pump in everyone]
+    return await share(main, args, workers, debug, limit, warn_after, recovery, name)
 
 
 def refuse_inside_a_loop() -> None:
     """A trio loop inside a trio loop cannot be."""
-    if trio.lowlevel.in_trio_run():
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
         raise DataflowError(
             "execute cannot be called from inside a trio loop: call it outside, "
             "or use `await dataflow.execute_async(...)`, whose workers share this loop"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from dataflow.errors import HandshakeError
 
-VERSION = 2
+VERSION = 3
 MAGIC = b"mdf-hello\x00"
 _GREETING = struct.Struct("<10sH16sII32s")
 _PROOF = 32

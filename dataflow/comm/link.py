@@ -115,7 +115,7 @@ class Link:
         """Encodes the next message as a frame of rows, if it is a batch of few rows at an integer time."""
         if type(message) is not Data or type(message.time) is not int:
             return False
-        if type(message.batch) is not list or len(message.batch) > _FEW:
+        if not isinstance(message.batch, list) or len(message.batch) > _FEW:
             return False
         rows = encode_rows(message.batch)
         if len(rows) > QUICK_MOST:

@@ -172,7 +172,7 @@ def _encode_data(message: Data, buffers: list[Buffer]) -> list[object]:
     batch = message.batch
     if isinstance(batch, Columns):
         return [*body, _COLUMNS, encode_columns(batch, buffers)]
-    buffers.append(encode_rows(batch if type(batch) is list else list(batch)))
+    buffers.append(encode_rows(batch if isinstance(batch, list) else list(batch)))
     return [*body, _ROWS]
 
 

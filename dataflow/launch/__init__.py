@@ -4,8 +4,8 @@ In the caller's process:
 - `supervisor`: has workers started, watches them, prints what they print, collects results. `process`: a worker's
   process as it sees it. `watching`: what it sees. `verdict`: who is at fault when something goes wrong; pure.
 - `lives`: with recovery, who goes back when somebody fails, and when the next life begins; pure. `rolling` does it.
-- `starting`: the process that workers are forked from. `parcel`: main and what it uses, on their way there. `travel`:
-  which variable it is that cannot go. `descriptors`: closed standard streams.
+- `spawning`: the process that workers are forked from begins. `starting`: what it is given. `parcel`: main and what it
+  uses, on their way there. `travel`: which variable it is that cannot go. `descriptors`: closed standard streams.
 - `ending`: ends them, whatever happened. `signals`: Ctrl-C and SIGTERM.
 - `recruiting`: workers that join, when the leader asks for them (in its process: `wishes`).
 - `output`, `lines`, `printer`: what processes print, in whole lines, at the pace of whoever reads it.

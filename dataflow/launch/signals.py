@@ -17,11 +17,10 @@ from typing import TypeVar, TypeVarTuple
 import trio
 
 from dataflow.errors import Terminated
+from dataflow.launch.spawning import ENDINGS
 
 A = TypeVarTuple("A")
 R = TypeVar("R")
-
-ENDINGS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Signals:

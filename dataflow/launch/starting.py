@@ -1,8 +1,7 @@
-"""Starting the zygote, the process that workers are forked from, and giving it what it needs.
+"""Giving the zygote, the process that workers are forked from (`spawning`), what it needs.
 
-The zygote is a new program (exec), so nothing that the caller has becomes part of it: no threads, no locks, no JVM, no
-loop. It gets the caller's interpreter with its options, environment, working directory and module path. It also gets
-the descriptor of a parcel with main and what main uses, and the workers' ends of their connections with the supervisor.
+It gets the descriptor of a parcel with main and what main uses, and the workers' ends of their connections with the
+supervisor.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import contextlib
 import errno
 import os
 import resource
-import signal
 import socket
 import subprocess
 import sys
@@ -21,23 +19,17 @@ from typing import TextIO
 
 from dataflow.asking.door import Door
 from dataflow.comm import codec
-from dataflow.errors import DataflowError, TooManyWorkers, WorkerFailed
+from dataflow.errors import TooManyWorkers, WorkerFailed
 from dataflow.launch.descent import no_process
 from dataflow.launch.errand import FOR_PARCEL, FOR_WORKER, Anew, Errand
 from dataflow.launch.framing import cut_message, frame
+from dataflow.launch.lines import LineAssembler
 from dataflow.launch.output import Output, make_output
 from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process, is_stopped
 from dataflow.launch.report import decode_failure
-from dataflow.launch.signals import ENDINGS
+from dataflow.launch.spawning import Spawned, spawn
 
-_CODE = """\
-import gc, sys
-gc.disable()
-connection, parent, *sys.path = sys.argv[1:]
-from dataflow.launch.zygote import serve
-serve(int(connection), int(parent))
-"""
 _CHUNK = 1 << 16
 _FILES_EACH, _FILES_MORE = 3, 7  # files that this process opens for each worker, and besides
 
@@ -52,6 +44,7 @@ class Crew:
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
     door: Door | None = None  # where the run is asked, if it has a name
+    spawned: Spawned | None = None  # a process that is to be the zygote, if there is one already
 
     @property
     def outputs(self) -> list[Output]:
@@ -132,7 +125,7 @@ def start(crew: Crew, errand: Errand, parcel: int, prefix: bool) -> None:
     _flush(sys.stdout)
     _flush(sys.stderr)
     try:
-        crew.zygote = _spawn(crew)
+        crew.zygote = _take(crew)
         control = crew.zygote.control
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: `hear` will find that out
             control.sendall(frame(errand.encode()))
@@ -188,40 +181,13 @@ def _make_worker(crew: Crew, index: int, prefix: str) -> Iterator[list[int]]:
         yield ends
 
 
-def _spawn(crew: Crew) -> Zygote:
-    """Starts the process. Ctrl-C and SIGTERM stay blocked in it: only the supervisor acts on them."""
-    if not sys.executable:
-        raise DataflowError("workers are started with sys.executable, which is not set: set it to a Python interpreter")
-    with contextlib.ExitStack() as stack, contextlib.ExitStack() as ours:
-        mine, theirs = socket.socketpair()
-        ours.callback(mine.close)
-        stack.enter_context(theirs)
-        outputs, ends = [], []
-        for printer in (crew.stdout, crew.stderr):
-            output, write_end = make_output(printer)
-            ours.callback(os.close, output.fd)
-            stack.callback(os.close, write_end)
-            outputs.append(output)
-            ends.append(write_end)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
-        try:
-            process = subprocess.Popen(
-                _command(theirs.fileno()),
-                stdin=None,  # ours, for a source that reads it
-                stdout=ends[0],
-                stderr=ends[1],
-                pass_fds=[theirs.fileno()],
-            )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        ours.pop_all()
-        return Zygote(process, mine, outputs)
-
-
-def _command(connection: int) -> list[str]:
-    """The interpreter with the options of this one (-P: the working directory must not shadow anything)."""
-    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return [sys.executable, *options, "-P", "-c", _CODE, str(connection), str(os.getpid()), *map(str, sys.path)]
+def _take(crew: Crew) -> Zygote:
+    """The process that was spawned for this crew already, or a new one."""
+    spawned, crew.spawned = crew.spawned or spawn(), None
+    spawned.taken = True
+    printers = (crew.stdout, crew.stderr)
+    outputs = [Output(fd, printer, LineAssembler("")) for fd, printer in zip(spawned.outputs, printers, strict=True)]
+    return Zygote(spawned.process, spawned.control, outputs)
 
 
 def _flush(stream: TextIO | None) -> None:

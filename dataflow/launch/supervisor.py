@@ -31,6 +31,7 @@ from dataflow.launch.process import Settings
 from dataflow.launch.recruiting import dismiss, recruit
 from dataflow.launch.rolling import Rolling
 from dataflow.launch.signals import Signals, run_trio, signals_noted
+from dataflow.launch.spawning import Spawned
 from dataflow.launch.starting import Crew, start, too_many_files
 from dataflow.launch.travel import cannot_travel
 from dataflow.launch.verdict import ByWorker, Event, Recruits, Verdict
@@ -67,18 +68,19 @@ def run_processes(
     recovery: Recovery | None = None,
     run_lives: RunLives | None = None,
     name: str | None = None,
+    spawned: Spawned | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
     With `recovery` they are tried again when they fail; `run_lives` is another way to do so. With a `name`, the run can
-    be asked things from other processes of this user's on this host.
+    be asked things from other processes of this user's on this host. `spawned`: a process that is to be the zygote.
     """
     refuse_inside_a_loop()
     if recovery is not None:
         require_visible(recovery)
-    crew = Crew(workers)
+    crew = Crew(workers, spawned=spawned)
     errand = Errand(workers, peers, settings, list(sys.argv))
     results: ByWorker = {}
     failure: BaseException | None = None

@@ -17,5 +17,5 @@
   `cells`: in which cell of a notebook. `limits`: a limit for the state of a worker.
 - `inside`: a dataflow inside an operator, stepped by hand.
 - `signal`: a wake-up for one sleeping task. `clock`: the worker's clock.
-- `resumption`: where main goes on after a recovery.
+- `resumption`: where main goes on after a recovery. `defaults`: what `execute` has unless it is told otherwise.
 """

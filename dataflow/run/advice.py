@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import traceback
 
 import trio
@@ -48,13 +48,12 @@ def require_trio() -> None:
     """DataflowError where no trio loop runs, which says what to call instead."""
     if trio.lowlevel.in_trio_run():
         return
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    asyncio = sys.modules.get("asyncio")  # to import it takes longer than to import trio
+    if asyncio is None or asyncio._get_running_loop() is None:
         raise DataflowError(
             "execute_async shares a trio loop that runs already, and none does: call `dataflow.execute(...)`, which "
             "starts one, or `trio.run(...)`"
-        ) from None
+        )
     raise DataflowError(
         "dataflow runs in a trio loop, and this is an asyncio loop: from here, run it in a thread, "
         "`await asyncio.to_thread(dataflow.execute, main, workers=2)`; or start the program with "

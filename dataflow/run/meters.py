@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dataflow.run.dataflow import Dataflow
     from dataflow.run.limits import StateLimit
     from dataflow.run.pump import Pump
+    from dataflow.run.stepping import Stepping
 
 SAMPLE_EVERY = 5_000_000  # nanoseconds from one sample of latency to the next, at least
 DATE_EVERY = 1_000_000_000  # nanoseconds between looks at pointstamps
@@ -119,7 +121,9 @@ class Meter:
         self.turns = 0
         self.longest_ns = 0  # turn
         self.last = self.began  # when the last turn ended
-        self.samplers: dict[int, Sampler] = {}  # by number of the dataflow
+        self.stepped: Sequence[Stepping] = ()  # dataflows that had something to do in this turn
+        self._samplers: dict[int, Sampler] = {}  # by number of the dataflow
+        self._chosen = 0  # of them wait for a time
         self.marks: deque[Mark] = deque(maxlen=RECENT)
         self.marked: Counter[str] = Counter()  # marks so far, by kind
         self.state_limit: StateLimit | None = None
@@ -138,6 +142,14 @@ class Meter:
             self.longest_ns = took
         if ended >= self._next_look:
             self._look(began, ended)
+        self.stepped = ()
+
+    def sampler(self, dataflow: Dataflow) -> Sampler:
+        """Who samples latencies of a dataflow."""
+        sampler = self._samplers.get(dataflow.number)
+        if sampler is None:
+            sampler = self._samplers[dataflow.number] = Sampler(dataflow)
+        return sampler
 
     def mark(self, kind: str, text: str) -> None:
         """Something has happened."""
@@ -145,21 +157,28 @@ class Meter:
         self.marked[kind] += 1
 
     def _look(self, began: int, now: int) -> None:
-        """Goes on with samples that are under way, at each turn; chooses new ones, and dates pointstamps, seldom."""
-        waits = False
+        """Goes on with samples that are under way, at each turn; chooses new ones, and dates pointstamps, seldom. Only
+        of dataflows that had something to do: in others no time has moved, however many there are."""
         chooses = now >= self._next_choice
-        for dataflow in self._pump.dataflows:
-            sampler = self.samplers.get(dataflow.number)
-            if sampler is None:
-                sampler = self.samplers[dataflow.number] = Sampler(dataflow)
-            if sampler.chosen:
+        dataflows = self._pump.running_dataflows
+        for stepped in self.stepped:
+            dataflow = dataflows.get(stepped.number)
+            if dataflow is None:  # it has ended
+                sampler = self._samplers.get(stepped.number)
+                if sampler is not None and sampler.chosen:
+                    sampler.chosen = False
+                    self._chosen -= 1
+                continue
+            sampler = self.sampler(dataflow)
+            before = sampler.chosen
+            if before:
                 sampler.look(began, now)
             elif chooses:
                 sampler.choose()
-            waits = waits or sampler.chosen
+            self._chosen += sampler.chosen - before
         if chooses:
             self._next_choice = now + SAMPLE_EVERY
-        self._next_look = now if waits else self._next_choice
+        self._next_look = now if self._chosen else self._next_choice
         if self.state_limit is not None:
             self.state_limit.check(self._pump, now)
         if now >= self._next_dates:

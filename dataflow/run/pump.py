@@ -7,7 +7,7 @@ operators' steps and main touch it, so nothing here needs a lock. Programs see a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from time import perf_counter_ns
@@ -25,6 +25,7 @@ from dataflow.members.roster import Roster
 from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
+from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.explain import warn_if_stuck
 from dataflow.run.interest import EVERYTHING
 from dataflow.run.mains import run_main
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16  # times that main looks for messages before other tasks get their turn
 _BREATH = 500e-6  # seconds
-WARN_AFTER = 10.0  # seconds in which nothing moves, before somebody looks why
 
 
 class Pump(Receiving):
@@ -186,6 +186,11 @@ class Pump(Receiving):
         return tuple(self._dataflows.values())
 
     @property
+    def running_dataflows(self) -> Mapping[int, Dataflow]:
+        """The same, by number; not a copy."""
+        return self._dataflows
+
+    @property
     def busy(self) -> bool:
         """Whether there is something to do without hearing from anybody."""
         return bool(self._mailbox or (self.stirred and not self.changes.stopped))
@@ -235,6 +240,7 @@ class Pump(Receiving):
 
     def _step_dataflows(self) -> None:
         stirred, self.stirred = self.stirred, []
+        self.meter.stepped = stirred
         for dataflow in stirred:
             if not dataflow.dropped:  # what has ended says nothing more
                 dataflow.step()

@@ -151,9 +151,9 @@ def read_worker(pump: Pump) -> WorkerReading:
 
 def read_dataflow(dataflow: Dataflow) -> DataflowReading:
     """A reading of one dataflow."""
-    sampler = dataflow.pump.meter.samplers.get(dataflow.number)
-    came, left = (None, None) if sampler is None else sampler.lag()
-    latencies = None if sampler is None else sampler.latencies
+    sampler = dataflow.pump.meter.sampler(dataflow)
+    came, left = sampler.lag()
+    latencies = sampler.latencies
     sources = {target: source for source, target in dataflow.graph.edges}
     return DataflowReading(
         dataflow.number,
@@ -163,10 +163,10 @@ def read_dataflow(dataflow: Dataflow) -> DataflowReading:
         _text(came),
         _text(left),
         _difference(came, left),
-        0.0 if sampler is None else sampler.waits(),
-        () if latencies is None else tuple(latencies.counts),
-        0.0 if latencies is None else latencies.seconds,
-        () if latencies is None else tuple(latencies.recent),
+        sampler.waits(),
+        tuple(latencies.counts),
+        latencies.seconds,
+        tuple(latencies.recent),
     )
 
 

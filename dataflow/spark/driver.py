@@ -30,8 +30,8 @@ from dataflow.launch.supervisor import watch_signals
 from dataflow.recovery.policy import Recovery, as_recovery
 from dataflow.recovery.restarts import Enough, Restarts, explain_decision
 from dataflow.recovery.resume import require_visible
+from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.exceptions import unwrap
-from dataflow.run.pump import WARN_AFTER
 from dataflow.run.worker import A, R, Worker
 from dataflow.spark.home import Home
 from dataflow.spark.job import BarrierJob

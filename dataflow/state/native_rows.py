@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from dataflow.build.builder import Context, OperatorBuilder, require_callable
 from dataflow.build.cuts import Keeps
 from dataflow.build.operator import Step
+from dataflow.channels.binned import Binned
 from dataflow.channels.pact import Batch, Pact
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import ticks
 from dataflow.operators.failing import Errors, guarded, require_errors, separate
-from dataflow.state.binning import Binning, bin_of, shift_of
+from dataflow.state.arrays import Words
+from dataflow.state.binning import MANY, Binning, bin_of, shift_of
 from dataflow.state.durable import DurableStore
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
 from dataflow.state.looking import StoreLookup
 from dataflow.state.stores.row_folds import expiring, folding, one_input
-from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, Rows, RowStore
+from dataflow.state.stores.row_store import Apply, KeyOf, Postponer, RowBatch, Rows, RowStore
+from dataflow.state.values import Record
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from dataflow.time.timestamp import unit_of
@@ -45,15 +51,40 @@ class ExchangeBins(Pact):
 
     def __init__(self, key: KeyOf, bins: int) -> None:
         self._binning = Binning(key, shift_of(bins))
+        self._bins = bins
 
-    def split(self, batch: Batch, peers: int) -> Sequence[Rows]:
-        bins = self._binning.bins(batch)
-        if peers == 1:
-            return [list(zip(bins, batch, strict=True))]
+    def split(self, batch: Batch, peers: int) -> Sequence[RowBatch]:
+        if len(batch) >= MANY * peers:
+            records = batch if isinstance(batch, list) else list(batch)
+            return sort_by_bins(records, self._binning.numbers(records), self._bins, peers)
         parts: list[Rows] = [[] for _ in range(peers)]
-        for pair in zip(bins, batch, strict=True):
+        for pair in zip(self._binning.bins(batch), batch, strict=True):
             parts[pair[0] % peers].append(pair)
         return parts
+
+
+def sort_by_bins(records: list[Record], numbers: Words, bins: int, peers: int) -> list[Binned]:
+    """The parts of many records by the owners of their bins (bin mod workers), each in the order of bins. Records of
+    one bin stay in their order.
+
+    >>> [list(part.groups()) for part in sort_by_bins(list("abcd"), np.array([2, 1, 0, 2], np.uint64), 4, 2)]
+    [[(0, ['c']), (2, ['a', 'd'])], [(1, ['b'])]]
+    """
+    owned = numbers.astype(np.int64)
+    ranks = owned % peers * bins + owned
+    order = np.argsort(ranks.astype(np.uint16) if bins * peers <= 1 << 16 else ranks, kind="stable")
+    ranks = ranks[order]
+    ends = np.append(np.flatnonzero(ranks[1:] != ranks[:-1]) + 1, len(ranks))  # of groups of one bin
+    found = ranks[ends - 1]
+    sorted_records = list(map(records.__getitem__, order.tolist()))
+    limits = np.searchsorted(found, np.arange(peers + 1) * bins).tolist()  # by owner, its groups
+    parts, start = [], 0
+    for first, last in itertools.pairwise(limits):
+        end = int(ends[last - 1]) if last > first else start
+        part = sorted_records[start:end] if peers > 1 else sorted_records
+        parts.append(Binned(part, (found[first:last] % bins).tolist(), (ends[first:last] - start).tolist()))
+        start = end
+    return parts
 
 
 def state_machine(
@@ -66,9 +97,7 @@ def state_machine(
 ) -> Stream[R]:
     """State by key over a stream of (key, value) pairs: see `dataflow.state.native.state_machine`."""
     require_callable(fold, name, "fold")
-    out: Stream[R] = _native(
-        stream, operator.itemgetter(0), dict, machine(fold, ttl, errors, stream.scope, name), name
-    )
+    out: Stream[R] = _native(stream, operator.itemgetter(0), dict, machine(fold, ttl, errors, stream.scope, name), name)
     return separate(out, name) if errors == "stream" else out
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dataflow.channels.binned import Binned
 from dataflow.comm import codec
 from dataflow.comm.rows import decode_rows, encode_rows
 from tests.comm.values import Access, Bid, Checked, Color, Empty, Frozen, Kind, Level, Pair, Planet, same
@@ -109,6 +110,37 @@ def test_deep_rows_come_back_or_are_refused(depth: int) -> None:
         assert depth > 50
         return
     assert decode_rows(packed) == [row]
+
+
+def test_records_sorted_by_bins_come_back_with_them() -> None:
+    for records in ([], ["a", "b", "c"], [("a", 1), ("b", 2), ("c", [3])], [(n, 1) for n in range(100)]):
+        for ends in ([len(records)], [1, len(records)]) if records else ([],):
+            back = decode_rows(encode_rows(Binned(records, [3, 5][: len(ends)], ends)))
+            assert isinstance(back, Binned)
+            assert (list(back), back.bins, back.ends) == (records, [3, 5][: len(ends)], ends)
+
+
+@pytest.mark.parametrize(
+    ("bins", "ends"),
+    [
+        ([1], []),
+        ([], []),
+        ([1, 2], [2, 2]),
+        ([1, 2], [2, 1]),
+        ([1, 2], [0, 3]),
+        ([1, 2], [1, 4]),
+        ([1, 2], [1, 2]),
+        ([-1, 2], [1, 3]),
+        ([True, 2], [1, 3]),
+        ([1, 2], [1.0, 3]),
+        (7, [3]),
+        ([7], "x"),
+        (["7"], [3]),
+    ],
+)
+def test_bins_that_cannot_be_are_refused(bins: Any, ends: Any) -> None:
+    with pytest.raises(ValueError, match=r"damaged rows: .*bin"):
+        decode_rows(encode_rows(Binned(["a", "b", "c"], bins, ends)))
 
 
 def test_a_refusal_names_the_value_and_is_not_a_book() -> None:

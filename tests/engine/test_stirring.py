@@ -9,6 +9,7 @@ import dataflow
 from dataflow.lowlevel import Context, InputPort, OutputPort
 from dataflow.run.clock import Clock
 from dataflow.run.dataflow import Dataflow
+from dataflow.run.meters import Sampler
 from dataflow.run.worker import pump_of
 from dataflow.testing import simulate
 
@@ -16,7 +17,16 @@ from dataflow.testing import simulate
 def test_a_thousand_idle_dataflows_are_not_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
     stepped: list[int] = []
     looked: list[int] = []
-    step, busy = Dataflow.step, Dataflow.busy
+    sampled: list[int] = []
+    step, busy, look, choose = Dataflow.step, Dataflow.busy, Sampler.look, Sampler.choose
+
+    def sampling(self: Sampler, began: int, now: int) -> None:
+        sampled.append(self._dataflow.number)
+        look(self, began, now)
+
+    def choosing(self: Sampler) -> None:
+        sampled.append(self._dataflow.number)
+        choose(self)
 
     def counted(self: Dataflow, rounds: int = 16) -> None:
         stepped.append(self.number)
@@ -38,6 +48,8 @@ def test_a_thousand_idle_dataflows_are_not_stepped(monkeypatch: pytest.MonkeyPat
         await probe.wait_passed(0)  # and all have begun
         monkeypatch.setattr(Dataflow, "step", counted)
         monkeypatch.setattr(Dataflow, "busy", property(looked_at))
+        monkeypatch.setattr(Sampler, "look", sampling)
+        monkeypatch.setattr(Sampler, "choose", choosing)
         for epoch in range(1, 11):
             numbers.send([epoch])
             numbers.advance_to(epoch + 1)
@@ -47,6 +59,7 @@ def test_a_thousand_idle_dataflows_are_not_stepped(monkeypatch: pytest.MonkeyPat
     dataflow.execute(main, warn_after=None)
     assert set(stepped) == set(looked) == {1000}
     assert len(stepped) <= 20
+    assert set(sampled) <= {1000}
 
 
 def _require_stirred(worker: dataflow.Worker) -> None:

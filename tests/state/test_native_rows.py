@@ -13,9 +13,11 @@ import pytest
 
 import dataflow
 import megaphone
-from dataflow.errors import ConstructionError
+from dataflow.channels.binned import Binned
+from dataflow.errors import ConstructionError, ProtocolError
 from dataflow.state import native
 from dataflow.state.native_rows import BINS, ExchangeBins
+from dataflow.state.stores.row_store import RowStore
 from dataflow.testing import simulate
 from megaphone.keys.hashing import bin_of, shift_of
 
@@ -148,6 +150,51 @@ def test_a_record_goes_with_its_bin_to_the_worker_that_has_it() -> None:
             for worker, part in enumerate(parts)
             for bin, record in part
         )
+
+
+@pytest.mark.parametrize("peers", [1, 2, 3, 64])
+def test_many_records_are_sorted_by_bins(peers: int) -> None:
+    """The same as what few are, one by one; those of one bin stay in their order."""
+    chance = Random(peers)
+    pact = ExchangeBins(lambda record: record[0], BINS)
+    for keys in (range(50), [f"word {n}" for n in range(9000)], [1.5, "x", 7]):
+        records = [(chance.choice(keys), n) for n in range(64 * peers + chance.randrange(500))]
+        parts = pact.split(records, peers)
+        assert len(parts) == peers
+        for worker, part in enumerate(parts):
+            assert isinstance(part, Binned)
+            expected: dict[int, list[Any]] = {}
+            for record in records:
+                number = bin_of(record[0], shift_of(BINS))
+                if number % peers == worker:
+                    expected.setdefault(number, []).append(record)
+            assert list(part.groups()) == sorted(expected.items())
+            assert len(part) == sum(map(len, expected.values()))
+
+
+def test_a_bin_that_there_is_not_is_refused() -> None:
+    store = RowStore("rows", 4, [lambda record: record[0]], lambda key: 0, dict, lambda *_: ())
+    with pytest.raises(ProtocolError, match="rows was sent records of bin 4, and has 4 bins"):
+        store.accept(Binned([("a", 1)], [4], [1]))
+
+
+def test_many_records_of_one_time_on_any_number_of_workers() -> None:
+    """Small batches and large ones of one time, from all workers: counted as a dictionary counts them."""
+    chance = Random(5)
+    epochs: Epochs = [[(chance.randrange(300), 1) for _ in range(chance.choice((0, 1, 70, 1000)))] for _ in range(6)]
+
+    def count(key: int, value: int, total: int | None) -> tuple[int, list[tuple[int, int]]]:
+        total = (total or 0) + value
+        return total, [(key, total)]
+
+    expected: Counter[Any] = Counter()
+    totals: Counter[int] = Counter()
+    for time, epoch in enumerate(epochs):
+        for key, value in epoch:
+            totals[key] += value
+            expected[time, (key, totals[key])] += 1
+    for seed in range(3):
+        assert run(seed, lambda _, stream: native.state_machine(stream, fold=count), epochs) == expected
 
 
 def test_an_error_names_the_operator_the_key_and_the_time() -> None:

@@ -40,8 +40,7 @@ async def at_worker(pump: Pump, arguments: Arguments) -> object:
         looked = operator.lookup.look(key)
     except (TypeError, ValueError) as error:
         raise Refused(f"{key!r} cannot be a key of {operator.name}: {error}") from None
-    sampler = pump.meter.samplers.get(dataflow.number)
-    passed = None if sampler is None else sampler.lag()[1]
+    passed = pump.meter.sampler(dataflow).lag()[1]
     last = None if operator.steering is None else operator.steering.last
     return {
         "worker": pump.index,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dataflow.channels.binned import Binned
 from dataflow.channels.blame import name_record
 from dataflow.channels.pact import Batch
 from dataflow.state.arrays import Bins, Flags, Touch
@@ -26,6 +27,7 @@ from dataflow.time.order import Time
 _NAMED = 8  # keys that an error names
 
 Rows: TypeAlias = list[tuple[Place, Record]]
+RowBatch: TypeAlias = Rows | Binned
 Groups: TypeAlias = dict[Place, list[list[Record]]]  # records by place and input
 KeyOf: TypeAlias = Callable[[Record], Key]
 
@@ -50,7 +52,7 @@ class Postponer:
         self._bins.put_off(self.place, time, ((port, record),))
 
 
-class RowStore(Store[Rows]):
+class RowStore(Store[RowBatch]):
     """State in Python objects. `keys`: by input, the key of a record. `bin_of`: the bin of a key."""
 
     def __init__(
@@ -75,15 +77,17 @@ class RowStore(Store[Rows]):
 
     # Records, in the order of time
 
-    def accept(self, batch: Batch) -> Rows:
-        assert isinstance(batch, list)  # F made it
+    def accept(self, batch: Batch) -> RowBatch:
+        assert isinstance(batch, list)  # F made it, or an exchange of bins
+        if isinstance(batch, Binned):
+            batch.require_below(self.bins, self.name)
         return batch
 
     @property
     def least_pending(self) -> Time | None:
         return self.held.least_pending
 
-    def run(self, time: Time, batches: Sequence[Sequence[Rows]]) -> Sequence[Batch]:
+    def run(self, time: Time, batches: Sequence[Sequence[RowBatch]]) -> Sequence[Batch]:
         groups = self._grouped(batches)
         self._count(groups)
         if self._touch is not None:
@@ -110,11 +114,20 @@ class RowStore(Store[Rows]):
                 raise
         return [results]
 
-    def _grouped(self, batches: Sequence[Sequence[Rows]]) -> Groups:
+    def _grouped(self, batches: Sequence[Sequence[RowBatch]]) -> Groups:
         groups: Groups = {}
         for port, parts in enumerate(batches):
             adding: dict[Place, Callable[[Record], None]] = {}  # by place, the method that adds to its records
-            for place, record in itertools.chain.from_iterable(parts):
+            pairs: list[Rows] = []
+            for part in parts:
+                if not isinstance(part, Binned):
+                    pairs.append(part)
+                    continue
+                for number, records in part.groups():
+                    if number not in groups:
+                        groups[number] = [[] for _ in self._keys]
+                    groups[number][port] += records
+            for place, record in itertools.chain.from_iterable(pairs):
                 add = adding.get(place)
                 if add is None:
                     if place not in groups:

@@ -1,0 +1,39 @@
+"""Workers of one host that die with something in the memory that all share: nobody waits for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+import dataflow
+from dataflow.errors import WorkerFailed
+
+LARGE = 3000  # rows that do not fit into a ring together
+
+
+async def _dies(worker: dataflow.Worker, when: str) -> None:
+    def take(_: Any, batch: list[Any]) -> None:
+        if worker.index == 1 and when == "it has read":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with worker.dataflow() as scope:
+        rows, stream = scope.input()
+        probe = stream.exchange(lambda row: row[0]).inspect_batch(take).probe()
+    for epoch in range(200):
+        rows.send([(to, "x" * 400) for to in range(worker.peers)] * LARGE)
+        rows.advance_to(epoch + 1)
+        if worker.index == 1 and when == "it has written":
+            await worker.step()  # as much as there is room for: others are in the middle of it
+            os.kill(os.getpid(), signal.SIGKILL)
+        if worker.index == 1 and when == "it has not read":
+            os.kill(os.getpid(), signal.SIGKILL)
+        await probe.wait_passed(epoch)
+
+
+@pytest.mark.parametrize("when", ["it has read", "it has written", "it has not read"])
+def test_a_worker_dies_when(when: str) -> None:
+    with pytest.raises(WorkerFailed, match=r"worker 1 .*SIGKILL"):
+        dataflow.execute(_dies, when, workers=3)
