@@ -16,5 +16,6 @@
   as the rival of live migration.
 - `simulator`: costs for the simulator of clusters, and its predictions beside real runs. `simulator_figures`: what it
   says of 16 and 1,024 workers.
+- `frames`: frames beside hand-written operators, Bytewax and polars; counts by strings.
 - `rebalance`: what a rebalancing plan costs. `skew`: the figures of the skew-and-variance paper.
 """

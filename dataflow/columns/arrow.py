@@ -212,7 +212,7 @@ def _from_arrow(name: object, values: Value) -> Column:
     if array.null_count:
         raise TypeError(
             f"column {name!r} has {array.null_count} missing values, and a column of {kind} has none: "
-            "fill them in, or leave those rows out, first"
+            "fill them in, or leave those rows out, first (missing= at the source)"
         )
     numbers = array.to_numpy(zero_copy_only=False)
     if types.is_date(kind):
@@ -251,6 +251,8 @@ def _concatenated(arrays: list[ArrowArray]) -> ArrowArray:
 
 def _refuse(name: object, kind: DType | ArrowType) -> NoReturn:
     hint = ". Times of day are no column: make them time spans since midnight" if str(kind).startswith("time") else ""
+    if str(kind).startswith("decimal"):
+        hint = f". Say how many digits of decimals are kept, as integers: decimals={{{name!r}: 2}} at the source"
     raise TypeError(
         f"column {name!r} holds {kind}; a column holds numbers, booleans, dates, time spans or strings{hint}"
     )

@@ -191,9 +191,15 @@ class Columns:
     def __iter__(self) -> Iterator[tuple[Value, ...]]:
         return iter(self.rows())
 
-    def to_arrow(self) -> pyarrow.Table:
-        """As a pyarrow.Table; numbers are not copied."""
-        return arrow.to_table(self._columns)
+    def to_arrow(self, decimals: Mapping[str, int] | None = None) -> pyarrow.Table:
+        """As a pyarrow.Table; numbers are not copied. `decimals`: by column of scaled integers, how many digits are
+        behind the point."""
+        table: pyarrow.Table = arrow.to_table(self._columns)
+        if not decimals:
+            return table
+        from dataflow.columns.repairs import unscaled
+
+        return unscaled(table, decimals)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

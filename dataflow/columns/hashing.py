@@ -189,7 +189,8 @@ def as_words(column: Column, name: str) -> Words:
         return counts(column, "ns", f"the key {name!r}").view(_WORD)
     raise TypeError(
         f"column {name!r} cannot be a key: it holds {type_name(column)}, and keys of columns "
-        "are integers, booleans or dates. Encode it as integers first, or use rows"
+        "are integers, booleans or dates. In a compiled fold, declare the output that has it to be the 'key', and it "
+        "may be anything but floats; else encode it as integers first, or use rows"
     )
 
 

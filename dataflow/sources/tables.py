@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import trio
 
 from dataflow.columns.batch import Columns
+from dataflow.columns.repairs import Missing, Repairs
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.sources.files import FileSet, files_at, names_of
@@ -25,7 +26,14 @@ class _Tables(Partitions[Columns]):
     kind: str
     title: str
 
-    def __init__(self, path: str | os.PathLike[str], batch: int, follow: bool, columns: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        batch: int,
+        follow: bool,
+        columns: Sequence[str] | None,
+        repairs: Repairs,
+    ) -> None:
         if type(batch) is not int or batch < 1:
             raise ConstructionError(f"batch must be at least 1, not {batch!r}")
         if isinstance(columns, str):
@@ -34,6 +42,7 @@ class _Tables(Partitions[Columns]):
         self._files = files_at(path, follow)
         self._batch = batch
         self._columns = None if columns is None else list(columns)
+        self._repairs = repairs
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self._files.title}>"
@@ -46,9 +55,7 @@ class _Tables(Partitions[Columns]):
         """The rows of a file from a row on."""
         where = self._files.where(partition)
         if position is not None and (type(position) is not int or position < 0):
-            raise SourceError(
-                f"{where}: {position!r} is no position in {self.title}: a number of rows was expected"
-            )
+            raise SourceError(f"{where}: {position!r} is no position in {self.title}: a number of rows was expected")
         pieces = self._checked(where, partition, position or 0)
         while True:
             if self._files.remote:
@@ -82,7 +89,7 @@ class _Tables(Partitions[Columns]):
         first = max(0, start - row)
         for place in range(first, batch.num_rows, self._batch):
             piece = batch.slice(place, self._batch)
-            yield row + place + piece.num_rows, Columns(piece)
+            yield row + place + piece.num_rows, self._repairs.columns(piece)
 
     def _require(self, where: str, names: list[str], rows: int, start: int) -> None:
         if start > rows:
@@ -149,11 +156,17 @@ def parquet(
     follow: bool = False,
     *,
     columns: Sequence[str] | None = None,
+    missing: Missing = "error",
+    decimals: Mapping[str, int] | None = None,
 ) -> Partitions[Columns]:
     """The rows of a Parquet file, of all files of a folder, or of those that match a pattern, as columns: at most
     `batch` rows at each time. With `follow` the source goes on with new files; move them into the folder when they are
-    whole. `columns`: only these. A path may be an address in an object store (`s3://bucket/tables/*.parquet`)."""
-    return _Parquet(path, batch, follow, columns)
+    whole. `columns`: only these. A path may be an address in an object store (`s3://bucket/tables/*.parquet`).
+
+    `missing`: what becomes of missing numbers, which columns do not have: "error", "drop" (their rows are left out),
+    "nan" (integers become floats, missing moments not-a-time), or values by column: `{"price": 0}`. `decimals`: by
+    column of decimals how many digits are kept, as integers: with `{"price": 2}`, 3.14 is 314."""
+    return _Parquet(path, batch, follow, columns, Repairs(missing, decimals or {}))
 
 
 def arrow(
@@ -162,7 +175,9 @@ def arrow(
     follow: bool = False,
     *,
     columns: Sequence[str] | None = None,
+    missing: Missing = "error",
+    decimals: Mapping[str, int] | None = None,
 ) -> Partitions[Columns]:
     """The rows of files in Arrow's own format (IPC: files or streams, also called Feather), as columns. See
     `parquet`."""
-    return _Arrow(path, batch, follow, columns)
+    return _Arrow(path, batch, follow, columns, Repairs(missing, decimals or {}))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dataflow.operators.failing import CheckedStream
     from dataflow.state.folds.fold import Fold
     from dataflow.state.stores.batch_store import BatchFold
+    from dataflow.state.stores.spelled import Spelled
     from dataflow.state.tables.table import Dense
 
 
@@ -57,12 +58,12 @@ def state_machine(
 def state_machine(
     stream: Stream[Columns],
     *,
-    key: str,
+    key: str | Sequence[str],
     value: str | Sequence[str] | None = None,
     fold: Fold,
     due: Fold | None = None,
     order: Sequence[str] = (),
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     ttl: int | Duration | None = ...,
     name: str = ...,
 ) -> Stream[Columns]: ...
@@ -72,11 +73,11 @@ def state_machine(
     stream: Stream[Value],
     *,
     fold: Callable[..., Value],
-    key: str | None = None,
+    key: str | Sequence[str] | None = None,
     value: str | Sequence[str] | None = None,
     due: Fold | None = None,
     order: Sequence[str] = (),
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     ttl: int | Duration | None = None,
     errors: Literal["raise", "stream"] = "raise",
     name: str = "state_machine",
@@ -90,8 +91,8 @@ def state_machine(
     `.errors`; the key's state stays as it was, unless the fold has changed it in place.
 
     Columns: `key` and `value` name columns, and `fold` (made with `megaphone.fold`) is called for each record, `due`
-    for what it post-dates. `order` names columns by which the records of one time are sorted first; without it
-    their order is not defined.
+    for what it post-dates. A key that is no integer, or of several columns, is spelled out: see `megaphone.spelled`.
+    `order` names columns by which the records of one time are sorted first; without it their order is not defined.
     """
     if key is None:
         _refuse_columns(name, value=value, due=due, order=order or None, keys=keys)
@@ -171,14 +172,14 @@ def binary(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: str | Sequence[str] | None = None,
     right_value: str | Sequence[str] | None = None,
     fold: Fold,
     right_fold: Fold,
     due: Fold | None = None,
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     name: str = "binary",
 ) -> Stream[Columns]:
     """Two inputs of columns over one state, in the order of times; at one time the left one's records come first."""
@@ -194,20 +195,23 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     name: str = "join",
 ) -> Stream[Columns]:
     """Every pair of records of columns with equal keys, whenever they come: `key` and the value columns of both. See
-    `dataflow.state.stores.join_store`."""
+    `dataflow.state.stores.join_store`. With `keys=megaphone.spelled(21)`, or several key columns, keys may be strings,
+    bytes, dates and so on."""
     from dataflow.state import native_columns
 
     return native_columns.join(
-        left, right, key=key, right_key=right_key, value=value, right_value=right_value, unique=unique, name=name
-    )
+        left, right, key=key, right_key=right_key, value=value, right_value=right_value, unique=unique, keys=keys,
+        name=name,
+    )  # fmt: skip
 
 
 def _refuse_columns(name: str, **given: object) -> None:

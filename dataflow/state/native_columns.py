@@ -17,11 +17,12 @@ from dataflow.state.durable import DurableStore
 from dataflow.state.folds.fold import Fold
 from dataflow.state.host import Host
 from dataflow.state.kept import Dealt, KeptState
-from dataflow.state.looking import StoreLookup, as_word
+from dataflow.state.looking import StoreLookup
 from dataflow.state.stores.batch_store import BatchFold, BatchStore
 from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.stores.spelled import WORD, Spelled, SpelledJoin, with_spelled_keys
 from dataflow.state.tables.table import Dense
 from dataflow.time.durations import Duration
 from dataflow.time.timestamp import unit_of
@@ -36,12 +37,12 @@ _SEGMENTS = 256  # of a native table: they make growth gradual, and mean nothing
 def state_machine(
     stream: Stream[Columns],
     *,
-    key: str,
+    key: str | Sequence[str],
     value: str | Sequence[str] | None = None,
     fold: Fold,
     due: Fold | None = None,
     order: Sequence[str] = (),
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     name: str = "state_machine",
 ) -> Stream[Columns]:
     """State by key, changed by a compiled fold: see `dataflow.state.native.state_machine`."""
@@ -59,14 +60,14 @@ def binary(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: str | Sequence[str] | None = None,
     right_value: str | Sequence[str] | None = None,
     fold: Fold,
     right_fold: Fold,
     due: Fold | None = None,
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     name: str = "binary",
 ) -> Stream[Columns]:
     """Two inputs over one state: see `dataflow.state.native.binary`."""
@@ -93,22 +94,32 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     name: str = "join",
 ) -> Stream[Columns]:
     """Every pair of records with equal keys: see `dataflow.state.native.join`."""
-    by = (key, right_key or key)
-    return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+    if isinstance(key, str) and isinstance(right_key, str | None) and keys is None:
+        by = (key, right_key or key)
+        return native((left, right), by, JoinStore(name, by, (value, right_value), unique, _SEGMENTS), name)
+    spelled = SpelledJoin(name, (key, right_key or key), (value, right_value), keys)
+    store = JoinStore(name, (WORD, WORD), spelled.values, unique, _SEGMENTS)
+    return spelled.behind(native(spelled.before((left, right)), (WORD, WORD), store, name))
 
 
 def _stateful(
-    streams: Sequence[Stream[Columns]], sides: Sequence[Side], due: Fold | None, dense: Dense | None, name: str
+    streams: Sequence[Stream[Columns]],
+    sides: Sequence[Side],
+    due: Fold | None,
+    keys: Dense | Spelled | None,
+    name: str,
 ) -> Stream[Columns]:
-    return native(streams, [side.key for side in sides], FoldStore(name, sides, due, _SEGMENTS, dense), name)
+    streams, sides, due, dense = with_spelled_keys(streams, sides, due, keys, name)
+    return native(streams, [side.by for side in sides], FoldStore(name, sides, due, _SEGMENTS, dense), name)
 
 
 def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: ColumnStore, name: str) -> Stream[Columns]:
@@ -122,7 +133,7 @@ def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: Colum
         by = table.bins - 1 if table.dense else table.shift
         builder.add_input(stream, ExchangeBinsOfColumns(key, table.bins, by, table.dense))
     builder.add_output(initial=scope.dataflow.recovers, entry=False)
-    lookup = StoreLookup(store, lambda key: int(table.bins_of(as_word(key))[0]))
+    lookup = StoreLookup(store, lambda key: int(table.bins_of(store.word_of(key))[0]))
     scope.dataflow.hooks.register(name, DurableStore(store), lookup=lookup)
     kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 

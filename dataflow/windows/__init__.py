@@ -3,6 +3,7 @@
 - `kinds`: tumbling, sliding, session and count windows, as users name them.
 - `aggregates`: what is computed in a window: state of plain data, which is merged, moved and saved. `sketches`: those
   that are approximate.
+- `partials`: the rows of a batch of columns, aggregated by key and pane before they become state.
 - `fold`: windows as a fold over the state of a bin.
 - `operator`: `window`, the native operator, and what it shares with the migratable one.
 """

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from dataflow.errors import ConstructionError
 from dataflow.values import Record, Value
-from dataflow.windows import sketches
+from dataflow.windows import partials, sketches
+from dataflow.windows.partials import Groups
 
 State: TypeAlias = Value  # of users' values
 ValueOf: TypeAlias = str | Callable[[Record], Value]
@@ -39,6 +40,10 @@ class WindowAggregate(ABC):
         """The state with one more record."""
         return self.merge(state, self.new(time, value))
 
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        """The states of groups of rows, of a column; None if they must be made row by row."""
+        return None
+
     def copy(self, state: State) -> State:
         """A state that may be merged while the given one stays."""
         return state
@@ -55,10 +60,18 @@ class _Counting(WindowAggregate):
     def merge(self, left: State, right: State) -> State:
         return left + right
 
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        return partials.count_states(groups, name)
+
 
 class _Reducing(WindowAggregate):
     def __init__(self, function: Callable[[Value, Value], Value]) -> None:
         self._function = function
+
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        if self._function is operator.add:
+            return partials.sum_states(groups, name)
+        return partials.extreme_states(groups, name, self._function is min)
 
     def new(self, time: int, value: Value) -> State:
         return value
@@ -75,6 +88,9 @@ class _Moments(WindowAggregate):
 
     def new(self, time: int, value: Value) -> State:
         return (1, value, 0.0)
+
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        return partials.moment_states(groups, name)
 
     def merge(self, left: State, right: State) -> State:
         (n, mean, squares), (m, other, more) = left, right
@@ -95,6 +111,9 @@ class _Mean(WindowAggregate):
     def new(self, time: int, value: Value) -> State:
         return (value, 1)
 
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        return partials.mean_states(groups, name)
+
     def merge(self, left: State, right: State) -> State:
         return (left[0] + right[0], left[1] + right[1])
 
@@ -110,6 +129,9 @@ class _AtEnd(WindowAggregate):
 
     def new(self, time: int, value: Value) -> State:
         return (time, value)
+
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        return partials.end_states(groups, name, self._choose is min)
 
     def merge(self, left: State, right: State) -> State:
         return self._choose(left, right)
@@ -128,11 +150,16 @@ class _Tallying(WindowAggregate):
         finish: Callable[[dict[Value, int]], Value],
         *,
         listed: bool = False,
+        of_groups: Callable[[Groups, str], list[State] | None] | None = None,
     ) -> None:
         self._entry = entry
         self._both = both
         self._finish = finish
         self.listed = listed
+        self._of_groups = of_groups
+
+    def of_groups(self, groups: Groups, name: str) -> list[State] | None:
+        return None if self._of_groups is None else self._of_groups(groups, name)
 
     def new(self, time: int, value: Value) -> State:
         key, number = self._entry(value)
@@ -215,8 +242,10 @@ _PLAIN: dict[str, Callable[[], WindowAggregate]] = {
     "deviation": lambda: _Moments("deviation"),
     "first": lambda: _AtEnd(min),
     "last": lambda: _AtEnd(max),
-    "distinct": lambda: _Tallying(lambda value: (value, 1), max, len),
-    "approximate_distinct": lambda: _Tallying(sketches.register, max, sketches.cardinality),
+    "distinct": lambda: _Tallying(lambda value: (value, 1), max, len, of_groups=partials.distinct_states),
+    "approximate_distinct": lambda: _Tallying(
+        sketches.register, max, sketches.cardinality, of_groups=partials.register_states
+    ),
 }
 _NUMBERED = {"quantile": "a share between 0 and 1", "top": "a number above zero", "frequent": "a number above zero"}
 
@@ -240,7 +269,12 @@ def aggregate_of(name: str, wanted: Wanted) -> tuple[WindowAggregate, ValueOf | 
 
 def _numbered(name: str, what: str, number: Value) -> WindowAggregate:
     if what == "quantile" and isinstance(number, float | int) and 0 <= number <= 1:
-        return _Tallying(lambda v: (sketches.bucket(v), 1), operator.add, lambda b: sketches.quantile(b, number))
+        return _Tallying(
+            lambda value: (sketches.bucket(value), 1),
+            operator.add,
+            lambda buckets: sketches.quantile(buckets, number),
+            of_groups=partials.bucket_states,
+        )
     if what != "quantile" and type(number) is int and number > 0:
         if what == "top":
             return _Top(number)
@@ -282,6 +316,16 @@ class WindowAggregates:
         for place, (each, value) in enumerate(zip(self._each, values, strict=True)):
             states[place] = each.add(states[place], time, value)
 
+    def of_groups(self, groups: Groups) -> list[list[State]]:
+        """The states of each group of rows of a batch of columns."""
+        columns = []
+        for each, name in zip(self._each, self.values, strict=True):
+            if name is not None and not isinstance(name, str):
+                raise TypeError("columns came, and an aggregate is of a function: name a column")
+            states = each.of_groups(groups, name or "")
+            columns.append(_one_by_one(each, groups, name) if states is None else states)
+        return [list(states) for states in zip(*columns, strict=True)]
+
     def merge(self, left: list[State], right: list[State]) -> None:
         """Adds the right ones, which are not used again, to the left ones."""
         for place, each in enumerate(self._each):
@@ -297,3 +341,16 @@ class WindowAggregates:
     def finish(self, states: Sequence[State]) -> dict[str, Value]:
         """The results by name."""
         return {name: each.finish(state) for name, each, state in zip(self.names, self._each, states, strict=True)}
+
+
+def _one_by_one(aggregate: WindowAggregate, groups: Groups, name: str | None) -> list[State]:
+    """States of groups, made of their rows as any other state is."""
+    assert name is not None
+    values, times = groups.values(name), groups.times.tolist()
+    states = []
+    for start, count in zip(groups.starts.tolist(), groups.counts.tolist(), strict=True):
+        state = aggregate.new(times[start], values[start])
+        for place in range(start + 1, start + count):
+            state = aggregate.add(state, times[place], values[place])
+        states.append(state)
+    return states

@@ -1,21 +1,28 @@
 """Windows as a fold over the state of a bin: {key: entry}, where an entry is plain data.
 
-A record is (key, time, values). The fold post-dates wake-ups, (key, time, None), to the ends of windows: a window comes
+A record is (key, time, values); or, of columns, a group of them, (key, first time, [last time, states]): see
+`partials`. The fold post-dates wake-ups, (key, time, None), to the ends of windows: a window comes
 out at the time of its end, when that is complete, and is forgotten then. So state is what the open windows need.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from dataflow.columns.batch import Columns
+from dataflow.columns.column import Integers
 from dataflow.state.stores.row_store import Postponer
 from dataflow.time.order import Time
 from dataflow.values import Key, Record, Value
+from dataflow.windows import partials
 from dataflow.windows.aggregates import WindowAggregates
+from dataflow.windows.partials import Groups
 
-Prepared: TypeAlias = tuple[Key, int, tuple[Value, ...] | None]
+Values: TypeAlias = tuple[Value, ...] | list[Value]
+"""Of one record; or, as a list, [last time, states] of a group."""
+Prepared: TypeAlias = tuple[Key, int, Values | None]
 Entry: TypeAlias = list[
     Value
 ]  # [what the kind keeps, the times of wake-ups, what changed since early results came out]
@@ -60,6 +67,17 @@ class WindowFold(ABC):
                 del state[key]
         return out
 
+    def states(self, at: int, values: Values) -> list[Value]:
+        """The states of a record, or of a group."""
+        if isinstance(values, list):
+            states: list[Value] = values[1]
+            return states
+        return self.aggregates.new(at, values)
+
+    def grouped(self, batch: Columns, by: Sequence[str], times: Integers) -> Groups | None:
+        """The rows of a batch that may be aggregated together before they come here; None if none may."""
+        return None
+
     def wake(self, key: Key, entry: Entry, at: int, notificator: Postponer) -> None:
         """Has the key woken at a time, once."""
         if at not in entry[_WAKES]:
@@ -88,7 +106,7 @@ class WindowFold(ABC):
 
     @abstractmethod
     def add(
-        self, key: Key, entry: Entry, at: int, values: tuple[Value, ...], now: int, notificator: Postponer
+        self, key: Key, entry: Entry, at: int, values: Values, now: int, notificator: Postponer
     ) -> Iterable[Record]:
         """Takes a record of a time `at`; `now` is the time of the dataflow."""
 
@@ -112,18 +130,23 @@ class SlidingFold(WindowFold):
     def nothing(self) -> dict[int, list[Value]]:
         return {}
 
+    def grouped(self, batch: Columns, by: Sequence[str], times: Integers) -> Groups | None:
+        return partials.grouped(batch, by, times, self._slide)
+
     def add(
-        self, key: Key, entry: Entry, at: int, values: tuple[Value, ...], now: int, notificator: Postponer
+        self, key: Key, entry: Entry, at: int, values: Values, now: int, notificator: Postponer
     ) -> Iterable[Record]:
         end = at - at % self._slide + self._slide
         if end <= now:
             raise ValueError(f"{self.name}: a record of {at} came at {now}, after the end of its window at {end}")
         panes = entry[_KEPT]
-        if end in panes:
-            self.aggregates.add(panes[end], at, values)
-        else:
-            panes[end] = self.aggregates.new(at, values)
+        if end not in panes:
+            panes[end] = self.states(at, values)
             self.wake(key, entry, end, notificator)
+        elif isinstance(values, list):
+            self.aggregates.merge(panes[end], values[1])
+        else:
+            self.aggregates.add(panes[end], at, values)
         self.mark(entry, end)
         return ()
 
@@ -164,13 +187,17 @@ class SessionFold(WindowFold):
     def nothing(self) -> list[Value]:
         return []
 
+    def grouped(self, batch: Columns, by: Sequence[str], times: Integers) -> Groups | None:
+        return partials.runs(batch, by, times, self._gap)
+
     def add(
-        self, key: Key, entry: Entry, at: int, values: tuple[Value, ...], now: int, notificator: Postponer
+        self, key: Key, entry: Entry, at: int, values: Values, now: int, notificator: Postponer
     ) -> Iterable[Record]:
         if at < now:
             raise ValueError(f"{self.name}: a record of {at} came at {now}: its session may have ended")
-        near = [each for each in entry[_KEPT] if each[0] - self._gap < at < each[1] + self._gap]
-        merged: list[Value] = [at, at, self.aggregates.new(at, values)]
+        last = values[0] if isinstance(values, list) else at
+        near = [each for each in entry[_KEPT] if each[0] - self._gap < last and at < each[1] + self._gap]
+        merged: list[Value] = [at, last, self.states(at, values)]
         for each in near:
             merged[0], merged[1] = min(merged[0], each[0]), max(merged[1], each[1])
             self.aggregates.merge(each[2], merged[2])
@@ -221,7 +248,7 @@ class CountFold(WindowFold):
         return sorted((record for record in fresh if record[1] <= time), key=lambda record: repr(record[2]))
 
     def add(
-        self, key: Key, entry: Entry, at: int, values: tuple[Value, ...], now: int, notificator: Postponer
+        self, key: Key, entry: Entry, at: int, values: Values, now: int, notificator: Postponer
     ) -> Iterable[Record]:
         if at < now:
             raise ValueError(f"{self.name}: a record of {at} came at {now}: later ones have been counted")

@@ -15,6 +15,7 @@ from dataflow.build.stream import Stream
 from dataflow.channels.blame import name_last, name_time
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
+from dataflow.columns.column import Column
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import Moments, TimeOf, ticks
 from dataflow.state import native
@@ -24,6 +25,7 @@ from dataflow.values import Key, Record, Value
 from dataflow.windows.aggregates import Wanted, WindowAggregates
 from dataflow.windows.fold import CountFold, Prepared, SessionFold, SlidingFold, WindowFold
 from dataflow.windows.kinds import Count, Session, Sliding, WindowKind
+from dataflow.windows.partials import listed
 
 D = TypeVar("D")
 By: TypeAlias = str | Sequence[str] | Callable[[Record], Key] | None
@@ -142,18 +144,30 @@ class WindowPlan:
     def _of_columns(self, batch: Columns) -> list[Prepared]:
         if not self._columns or self._time is None:
             raise TypeError(f"{self._name}: columns came: name the key's columns (key=() for none), and time=")
-        times = self._time.of_columns(batch).tolist()
+        if not len(batch):
+            return []
+        times = self._time.of_columns(batch)
+        # each not-a-number is a key of its own, as in rows
+        plain = not any(_has_nan(batch.column(name)) for name in self._by)
+        groups = self.fold.grouped(batch, self._by, times) if plain else None
+        if groups is None:
+            return self._row_by_row(batch, times.tolist())
+        states = self.aggregates.of_groups(groups)
+        ends = [[last, mine] for last, mine in zip(groups.lasts, states, strict=True)]
+        return list(zip(groups.keys(self._by), groups.firsts, ends, strict=True))
+
+    def _row_by_row(self, batch: Columns, times: list[int]) -> list[Prepared]:
         nothing = [None] * len(batch)
         values: list[Sequence[Value]] = []
         for value in self.aggregates.values:
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{self._name}: columns came, and an aggregate is of a function: name a column")
-            values.append(nothing if value is None else _listed(batch, value))
+            values.append(nothing if value is None else listed(batch, value))
         keys: Iterable[Key]
         if len(self._by) == 1:
-            keys = _listed(batch, self._by[0])
+            keys = listed(batch, self._by[0])
         else:
-            keys = zip(*(_listed(batch, name) for name in self._by), strict=True) if self._by else nothing
+            keys = zip(*(listed(batch, name) for name in self._by), strict=True) if self._by else nothing
         return list(zip(keys, times, zip(*values, strict=True), strict=True))
 
     # Behind it
@@ -194,9 +208,8 @@ class WindowPlan:
         return Columns(columns)
 
 
-def _listed(batch: Columns, name: str) -> Sequence[Value]:
-    (column,) = ([row[0] for row in batch.select([name]).rows()],)
-    return column
+def _has_nan(column: Column) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f" and bool(np.isnan(column).any())
 
 
 def fold_of(name: str, kind: WindowKind, aggregates: WindowAggregates, early: int | None, unit: str) -> WindowFold:

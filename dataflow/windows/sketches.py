@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dataflow.channels.hashing import stable_hash
+from dataflow.columns.column import Array, Integers
 
 ALPHA = 0.01
 _LOG = math.log((1 + ALPHA) / (1 - ALPHA))
@@ -30,6 +33,21 @@ def bucket(value: float) -> int:
         raise ValueError(f"{value!r} has no place among quantiles: leave it out")
     place = math.ceil(math.log(abs(value)) / _LOG) + _SHIFT
     return place if value > 0 else -place
+
+
+def buckets(values: Array) -> Integers:
+    """The same of many values at once.
+
+    >>> buckets(np.array([0.0, 1.0, -1.0, 100.0])).tolist() == [bucket(value) for value in (0, 1, -1, 100)]
+    True
+    """
+    if not np.isfinite(values).all():
+        raise ValueError(f"{values[~np.isfinite(values)][0]} has no place among quantiles: leave it out")
+    places = np.full(len(values), _ZERO, np.int64)
+    some = values != 0
+    sizes = np.ceil(np.log(np.abs(values[some])) / _LOG).astype(np.int64) + _SHIFT
+    places[some] = np.where(values[some] > 0, sizes, -sizes)
+    return places
 
 
 def value_of(place: int) -> float:

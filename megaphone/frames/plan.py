@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from dataflow import Scope, Stream, sources, windows
 from dataflow.columns import Columns
 from dataflow.columns.frames import is_frame
+from dataflow.columns.repairs import Missing, Repairs
 from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Partitions
 from dataflow.state.values import Value
@@ -69,6 +70,7 @@ class PlannedFrame:
     delay: Length
     late: Literal["error", "stream", "count"]
     moments: bool
+    repairs: Repairs
     steps: tuple[Stateless | Windowed, ...] = ()
 
     # Steps
@@ -163,12 +165,21 @@ class PlannedFrame:
         if isinstance(source, Stream):
             return source
         if isinstance(source, str | os.PathLike):
-            return scope.source(sources.parquet(source, columns=columns), name="frame: source")
+            missing, decimals = self.repairs.missing, self.repairs.decimals
+            file = sources.parquet(source, columns=columns, missing=missing, decimals=decimals)
+            return scope.source(file, name="frame: source")
         if isinstance(source, Partitions):
             return scope.source(source, name="frame: source")
-        whole = Columns(source)
+        whole = self._repaired()
         mine = whole if columns is None else whole.select(columns)
         return scope.source(mine if scope.worker == 0 else mine.slice(0, 0), name="frame: source")
+
+    def _repaired(self) -> Columns:
+        if self.repairs.nothing:
+            return Columns(self.source)
+        import pyarrow as pa
+
+        return self.repairs.columns(pa.table(self.source))
 
 
 @dataclass(frozen=True)
@@ -221,13 +232,19 @@ def frame(
     delay: Length = 0,
     late: Literal["error", "stream", "count"] = "error",
     moments: bool = True,
+    missing: Missing = "error",
+    decimals: Mapping[str, int] | None = None,
 ) -> PlannedFrame:
     """A plan over a frame (Arrow, pandas, polars, a mapping), a Parquet file or folder, a source with partitions, or a
     stream of columns. `time` names the column of the records' times, `delay` says how far out of order they come,
-    `late` what becomes of those that come later; `moments=False` if times are integers."""
+    `late` what becomes of those that come later; `moments=False` if times are integers. `missing` and `decimals`: what
+    becomes of numbers that are missing, and of decimals, in frames and files: see `dataflow.sources.parquet`."""
     if not (isinstance(source, str | os.PathLike | Partitions | Stream | dict | Columns) or is_frame(source)):
         raise ConstructionError(f"a frame is made of columns, a Parquet file, a source or a stream, not of {source!r}")
-    return PlannedFrame(source, time, delay, late, moments)
+    repairs = Repairs(missing, decimals or {})
+    if not repairs.nothing and isinstance(source, Partitions | Stream):
+        raise ConstructionError("missing= and decimals= are for frames and files: give them to the source itself")
+    return PlannedFrame(source, time, delay, late, moments, repairs)
 
 
 def _by_name(made: Sequence[Expression], named: dict[str, Expression]) -> dict[str, Expression]:

@@ -101,16 +101,24 @@ def _word_overrides(keys: Words, workers: Workers) -> WordOverrides | None:
 
 
 class WordKeys(KeySpace[Words]):
-    """Keys of columns: integers of 64 bits, signed or not. With a `domain` they are dense, from 0 on."""
+    """Keys of columns: integers of 64 bits, signed or not. With a `domain` they are dense, from 0 on. `word_of`: the
+    hash of a key that is spelled out; integers are such hashes themselves then."""
 
-    def __init__(self, name: str, bins_of: Callable[[Words], Numbers], domain: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        bins_of: Callable[[Words], Numbers],
+        domain: int | None = None,
+        word_of: Callable[[Key], Words] | None = None,
+    ) -> None:
         self._name = name
         self._bins_of = bins_of
         self._domain = domain
+        self._word_of = word_of
 
     def check(self, keys: Keys) -> Words:
         if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "iu":
-            keys = np.array([_word(key) for key in as_list(keys)], np.uint64)
+            keys = np.array([self._word(key) for key in as_list(keys)], np.uint64)
         if keys.ndim != 1:
             raise ControlError(f"{self._name}: keys to pin are a list or an array of one dimension")
         words = keys if keys.dtype == np.uint64 else keys.astype(np.int64).view(np.uint64)
@@ -118,6 +126,14 @@ class WordKeys(KeySpace[Words]):
             key = int(words.max().view(np.int64))
             raise ControlError(f"{self._name}: the key {key} cannot be pinned: keys are from 0 to {self._domain - 1}")
         return np.ascontiguousarray(words)
+
+    def _word(self, key: Key) -> int:
+        if self._word_of is None or isinstance(key, int | np.integer):
+            return _word(key)
+        try:
+            return int(self._word_of(key)[0])
+        except (TypeError, ValueError) as error:
+            raise ControlError(f"{key!r} is not a key: {error}") from None
 
     def bins_of(self, keys: Keys) -> Numbers:
         return self._bins_of(self.check(keys))

@@ -9,7 +9,7 @@
 """
 
 from megaphone.operators.joining import opaque, window_join
-from megaphone.operators.signatures import binary, dense, state_machine, unary
+from megaphone.operators.signatures import binary, dense, spelled, state_machine, unary
 from megaphone.operators.timed_joins import as_of_join, deduplicate, interval_join, table_join
 from megaphone.operators.windowing import window
 
@@ -20,6 +20,7 @@ __all__ = [
     "dense",
     "interval_join",
     "opaque",
+    "spelled",
     "state_machine",
     "table_join",
     "unary",

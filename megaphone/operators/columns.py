@@ -14,8 +14,10 @@ from dataflow.lowlevel import Context
 from dataflow.state.folds.fold import Fold
 from dataflow.state.native_columns import expiring
 from dataflow.state.stores.batch_store import BatchNotificator, BatchStore
+from dataflow.state.stores.column_store import ColumnStore
 from dataflow.state.stores.fold_store import FoldStore, Side
 from dataflow.state.stores.join_store import JoinStore
+from dataflow.state.stores.spelled import WORD, Spelled, SpelledJoin, with_spelled_keys
 from dataflow.state.tables.table import Dense, DenseTable, Table
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
@@ -83,14 +85,14 @@ def binary(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     fold: Fold,
     right_fold: Fold,
     value: Names = None,
     right_value: Names = None,
     due: Fold | None = None,
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     bins: int | None = None,
     name: str = "binary",
     interval: float | Duration | None = INTERVAL,
@@ -104,12 +106,12 @@ def state_machine(
     control: Stream[Update],
     stream: Stream[Columns],
     *,
-    key: str,
+    key: str | Sequence[str],
     fold: Fold,
     value: Names = None,
     due: Fold | None = None,
     order: Sequence[str] = (),
-    keys: Dense | None = None,
+    keys: Dense | Spelled | None = None,
     ttl: int | Duration | None = None,
     bins: int | None = None,
     name: str = "state_machine",
@@ -127,11 +129,12 @@ def join(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = None,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = None,
     value: Sequence[str] = (),
     right_value: Sequence[str] = (),
     unique: str | None = None,
+    keys: Spelled | None = None,
     bins: int | None = None,
     name: str = "join",
     interval: float | Duration | None = INTERVAL,
@@ -139,8 +142,16 @@ def join(
     """Every pair of records with equal keys, whenever they come: `key` and the value columns of both.
 
     A pair comes out at the later of its times. `unique`: "left" or "right", the side on which a key occurs at most
-    once; records of the other side are then forgotten when they have met.
+    once; records of the other side are then forgotten when they have met. With `keys=megaphone.spelled(21)`, or several
+    key columns, keys may be strings, bytes, dates and so on: those of several come out under their own names.
     """
+    if not (isinstance(key, str) and isinstance(right_key, str | None) and keys is None):
+        spelled = SpelledJoin(name, (key, right_key or key), (value, right_value), keys)
+        pairs = join(
+            control, *spelled.before((left, right)), key=WORD, value=spelled.values[0], right_value=spelled.values[1],
+            unique=unique, bins=bins, name=name, interval=interval,
+        )  # fmt: skip
+        return Migratable(spelled.behind(pairs), pairs.handle)
     by = (key, right_key or key)
     wanted = [Wanted.of(name, columns) for name, columns in zip(by, (value, right_value), strict=True)]
     finest = _finest(bins)
@@ -154,13 +165,14 @@ def _folded(
     sides: Sequence[Side],
     due: Fold | None,
     bins: int | None,
-    keys: Dense | None,
+    keys: Dense | Spelled | None,
     name: str,
     interval: float | Duration | None,
 ) -> Migratable[Columns]:
     """F and S for compiled folds."""
-    wanted = [Wanted.of(side.key, (*side.names, *side.order)) for side in sides]
-    here, finest = _among_workers(keys, streams, bins), _finest(bins)
+    streams, sides, due, dense = with_spelled_keys(streams, sides, due, keys, name)
+    wanted = [Wanted.of(side.by, (*side.names, *side.order, *side.spelling, *side.carried)) for side in sides]
+    here, finest = _among_workers(dense, streams, bins), _finest(bins)
     once = interval is not None
     store = PinningStore(lambda apart: FoldStore(name, sides, due, finest, None if apart else here, once and not apart))
     return _stateful(control, streams, store, wanted, bins, name, interval)
@@ -208,7 +220,10 @@ def _stateful(
     """F and S around a store of bins in columns."""
     by = [each.key for each in wanted]
     table = store.table
-    keys = WordKeys(name, table.bins_of, table.domain if isinstance(table, DenseTable) else None)
+    domain = table.domain if isinstance(table, DenseTable) else None
+    home = store.home
+    word_of = home.word_of if isinstance(home, ColumnStore) and home.is_spelled else None
+    keys = WordKeys(name, table.bins_of, domain, word_of)
 
     def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
         return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataflow.columns import Columns
     from dataflow.columns.schema import Schema
     from dataflow.state.folds.fold import Fold
+    from dataflow.state.stores.spelled import Spelled
     from dataflow.state.tables.table import Dense
     from megaphone.operators.columns import BatchFold, BatchFold2, Names
 
@@ -111,14 +112,14 @@ def binary(
     left: Stream[Columns],
     right: Stream[Columns],
     *,
-    key: str,
-    right_key: str | None = ...,
+    key: str | Sequence[str],
+    right_key: str | Sequence[str] | None = ...,
     fold: Fold,
     right_fold: Fold,
     value: Names = ...,
     right_value: Names = ...,
     due: Fold | None = ...,
-    keys: Dense | None = ...,
+    keys: Dense | Spelled | None = ...,
     bins: int | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
@@ -181,7 +182,7 @@ def binary(
     left: Stream[Record],
     right: Stream[Record],
     *,
-    key: str | Callable[[Record], Key],
+    key: str | Sequence[str] | Callable[[Record], Key],
     **options: Any,
 ) -> Migratable[Record]:
     """The same with two inputs, in the order of their times.
@@ -193,17 +194,20 @@ def binary(
     state, with `due` for what they post-date (at one time the left ones come first); or one function of batches,
     `fold(time, left, right, state, notificator)`.
     """
-    if isinstance(key, str):
+    if not callable(key):
         from megaphone.operators import columns
 
         _keep_for_columns("binary", options)
-        if not isinstance(options.get("right_key", key), str | None):
+        if callable(options.get("right_key", key)):
             name = options.get("name", "binary")
             raise ConstructionError(f"{name}: both keys must be names of columns, or both functions of a record")
         if options.get("right_fold") is not None:
             _refuse("binary", options, ("state", "pending"), "a function of batches: a compiled fold declares its own")
             return columns.binary(control, left, right, key=key, **options)
         _refuse("binary", options, _OF_FOLDS, "two compiled folds: say right_fold=, too")
+        if not isinstance(key, str):
+            name = options.get("name", "binary")
+            raise ConstructionError(f"{name}: a function of batches has keys of one column of integers, not {key!r}")
         return columns.binary_batches(control, left, right, key=key, **{"state": None, **options})
     _keep_for_rows("binary", options)
     return rows.binary(control, left, right, key=key, **options)
@@ -214,12 +218,12 @@ def state_machine(
     control: Stream[Update],
     stream: Stream[Columns],
     *,
-    key: str,
+    key: str | Sequence[str],
     fold: Fold,
     value: Names = ...,
     due: Fold | None = ...,
     order: Sequence[str] = ...,
-    keys: Dense | None = ...,
+    keys: Dense | Spelled | None = ...,
     ttl: int | Duration | None = ...,
     bins: int | None = ...,
     name: str = ...,
@@ -256,7 +260,7 @@ def state_machine(
 
 
 def state_machine(
-    control: Stream[Update], stream: Stream[Record], *, key: str | None = None, **options: Any
+    control: Stream[Update], stream: Stream[Record], *, key: str | Sequence[str] | None = None, **options: Any
 ) -> Migratable[Record]:
     """State by key.
 
@@ -266,7 +270,8 @@ def state_machine(
     `errors="stream"`: a pair at which the fold raises is passed over, and comes with what was raised on the stream
     `.errors`; the key's state stays as it was, unless the fold has changed it in place.
 
-    Columns: `key` and `value` name columns, and `fold` is made with `megaphone.fold`. `due` takes what it post-dates;
+    Columns: `key` and `value` name columns, and `fold` is made with `megaphone.fold`. A key that is no integer, or of
+    several columns, is spelled out (`megaphone.spelled`). `due` takes what the fold post-dates;
     `order` names columns by which the records of a time are sorted first.
     """
     if key is not None:
@@ -285,6 +290,16 @@ def dense(domain: int) -> Dense:
     from dataflow.state.tables.table import Dense
 
     return Dense(domain)
+
+
+def spelled(bytes: int) -> Spelled:
+    """Keys of compiled folds that are no single integer (strings, bytes, dates, several columns) are spelled out in at
+    most so many bytes: those of the strings, and eight for each column of anything else. Without it, they are where the
+    key has several columns (`key=["country", "city"]`) or a fold declares a column of its output to be the "key", in 21
+    bytes for each column."""
+    from dataflow.state.stores.spelled import Spelled
+
+    return Spelled(bytes)
 
 
 def _refuse(operator: str, options: dict[str, Any], refused: Sequence[str], whose: str) -> None:

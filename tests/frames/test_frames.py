@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+import dataflow
 import megaphone
 from dataflow import Worker
 from dataflow.errors import ConstructionError
@@ -147,3 +148,22 @@ def test_what_is_refused() -> None:
             build()
     with pytest.raises(TypeError, match="neither true nor false"):
         bool(col("a") > 3)
+
+
+def test_what_the_benchmark_compares_is_the_same(tmp_path: Path) -> None:
+    """A frame, hand-written operators, and counts by strings and by integers."""
+    from bench.experiments import frames as bench
+
+    bench.write_orders(tmp_path / "orders.parquet", 3000)
+    parts: dict[str, list[Any]] = {"frame": [], "hand": []}
+
+    async def main(worker: Worker) -> None:
+        for name, build in (
+            ("frame", bench.plan_of(tmp_path / "orders.parquet").stream),
+            ("hand", lambda scope: bench.by_hand(scope, tmp_path / "orders.parquet")),
+        ):
+            with worker.dataflow() as scope:
+                build(scope).inspect_batch(lambda _, batch, name=name: parts[name].extend(batch.rows()))
+
+    dataflow.execute(main, in_process=True)
+    assert parts["frame"] and sorted(parts["frame"]) == sorted(parts["hand"])

@@ -12,7 +12,7 @@ import megaphone
 NAMES = """
     Assign ControlError Controller Group Merge Move Moves Pin Pins Replan Split Unpin all_at_once as_of_join batched
     binary col collect deduplicate dense fluid fold follow frame interval_join join matched opaque plans read_control
-    state_machine table_join unary window window_join within
+    spelled state_machine table_join unary window window_join within
 """
 
 

@@ -18,8 +18,8 @@ from dataflow.columns.zones import with_zone
 from dataflow.state.arrays import Values, Words
 from dataflow.state.folds.arithmetic import as_compiled
 from dataflow.state.folds.emitter import PlainRows
-from dataflow.state.folds.fold import Fold, FoldError
-from dataflow.state.folds.loop import head, loop
+from dataflow.state.folds.fold import SPELLED, Fold, FoldError
+from dataflow.state.folds.loop import SAME_HASH, head, loop
 from dataflow.state.memory import allocation
 from dataflow.state.tables.table import Table
 from dataflow.state.values import Value
@@ -45,8 +45,10 @@ class FoldDriver:
         table: Table,
         alone: bool,
         given: dict[str, np.dtype[np.generic]] | None = None,  # the types of the columns, if the fold need not say
+        spelled: int = 0,  # in how many words, behind the values, records say what their key is
     ) -> None:
         self.fold = fold
+        self.spelled = spelled
         self.table = table
         self._alone = alone  # whether `value` is the one column itself
         self._names = names or ()
@@ -115,7 +117,7 @@ class FoldDriver:
         module = Module(
             self.fold.function,
             head(() if self._value is None else self._names),
-            loop(self.fold, self._names, self._alone, self.table.dense) + f"# {self._types()}\n",
+            loop(self.fold, self._names, self._alone, self.table.dense, self.spelled) + f"# {self._types()}\n",
         )
         table = self.table
         words = types.uint64[::1]
@@ -127,7 +129,7 @@ class FoldDriver:
         signature = [
             typeof(table.entries), words, types.int32[::1, :], types.int64[::1], words, types.int64, types.uint64,
             types.int64, read(np.uint64), read(np.int64), *(read(kind) for kind in self.kinds),
-            *(typeof(np.empty(0, stored(kind))) for _, kind in self._outputs),
+            *[read(np.uint64)] * self.spelled, *(typeof(np.empty(0, stored(kind))) for _, kind in self._outputs),
         ]  # fmt: skip
         return module.compile(tuple(signature))
 
@@ -152,8 +154,9 @@ class FoldDriver:
             if fold.ttl is not None and state.last_seen and time - state.last_seen >= fold.ttl:
                 first = 0 if table.dense else 1  # the tag of the key stays
                 table.words[int(row[0]) * table.stride + first : (int(row[0]) + 1) * table.stride] = 0
+            self._spell_plain(state, [column[i] for column in values[len(self._names) :]])
             later.key = int(keys[i])
-            value = self._plain_value([column[i] for column in values])
+            value = self._plain_value([column[i] for column in values[: len(self._names)]])
             known = {
                 "time": np.int64(time), "key": signed[i], "value": value, "state": state, "emit": emit, "later": later,
             }  # fmt: skip
@@ -168,6 +171,14 @@ class FoldDriver:
             if fold.forget is not None and getattr(state, fold.forget):
                 table.forget(keys[i : i + 1])
         return self._from_words(emit.words()), later.words()
+
+    def _spell_plain(self, state: PlainState, words: list[Value]) -> None:
+        fields = [f"{SPELLED}{number}" for number in range(len(words))]
+        if fields and getattr(state, fields[0]) == 0:
+            for field, word in zip(fields, words, strict=True):
+                setattr(state, field, word)
+        elif any(getattr(state, field) != word for field, word in zip(fields, words, strict=True)):
+            raise ValueError(SAME_HASH)
 
     def _plain_value(self, values: list[Value]) -> Value:
         if self._value is not None:

@@ -35,6 +35,11 @@ _PLAIN = ("key", "value", "state")
 LAST_SEEN = "last_seen"
 """A field of the state of folds with a `ttl`: one after the time of the key's last record; 0 for a new key."""
 
+SPELLED = "spelled_"
+"""Fields of the state of folds whose keys are spelled out: `spelled_0` and so on, all zero for a new key."""
+KEY = "key"
+"""The type of a column of output that is the key itself, whatever that is."""
+
 ahead.expect(__name__, "dataflow.state.stores.fold_store", "dataflow.state.folds.driver", "dataflow.columns.scatter")
 
 Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
@@ -61,6 +66,8 @@ class Fold:
     zones: dict[str, str] = field(default_factory=dict)  # of columns of the output
     upgrade: Upgrade | None = None  # of state that was saved with other fields
     ttl: int | None = None  # a key without a record for so long counts as new
+    key_outputs: tuple[str, ...] = ()  # columns of the output that are the key itself
+    spelled: int = 0  # in how many words keys are spelled out in the state
     parameters: tuple[str, ...] = field(init=False)
     returns: str = field(init=False)  # "rows": tuples; "value": the one column; "nothing"
     optional: bool = field(init=False)  # whether it may return None
@@ -116,6 +123,13 @@ class Fold:
             raise FoldError(f"{self.name} has {LAST_SEEN!r} in its state, which ttl= wants for itself: rename it")
         return replace(self, state={**self.state, LAST_SEEN: "i8"}, ttl=ttl)
 
+    def spelling(self, words: int) -> Fold:
+        """The same fold, for keys that are spelled out in so many words: see `dataflow.columns.spelling`."""
+        fields = {f"{SPELLED}{number}": "u8" for number in range(words)}
+        if set(fields) & set(self.state):
+            raise FoldError(f"{self.name} has {SPELLED}0 in its state, which the key wants for itself: rename it")
+        return replace(self, state={**self.state, **fields}, spelled=words)
+
     def without_compiling(self) -> Fold:
         """The same fold, uncompiled."""
         return replace(self, compiled=False)
@@ -166,7 +180,8 @@ def fold(
     """Makes a function a fold. A decorator: `@fold(state={"count": "i8"}, output={"key": "u8", "count": "i8"})`.
 
     `values`: the types of value columns that are not int64. Moments and time spans are integers in a fold: nanoseconds,
-    or the unit of a type such as "M8[ms]". In `output` such a type makes moments of integers.
+    or the unit of a type such as "M8[ms]". In `output` such a type makes moments of integers, and the type "key" the
+    key itself, a string for instance, of what the fold gives as `key`.
     `pending`: the columns of records that `later` post-dates.
     `forget`: a field of the state; a key for which it is true after the fold is forgotten. `create=False`: records of
     keys that have no state are passed over. `compiled=False` runs the function as it stands, for debugging.
@@ -183,10 +198,11 @@ def fold(
     try:
         state_dtype(state, True)
         kinds = {"value": values} if isinstance(values, str) else values
+        key_outputs = tuple(name for name, kind in (output or {}).items() if isinstance(kind, str) and kind == KEY)
         return Fold(
             function,
             dict(state),
-            declared(output, "output"),
+            declared({} if output is None else {**output, **dict.fromkeys(key_outputs, "i8")}, "output"),
             None if kinds is None else wide(kinds, "values"),
             wide(pending, "pending"),
             forget,
@@ -195,6 +211,7 @@ def fold(
             units(kinds),
             zones(output),
             upgrade,
+            key_outputs=key_outputs,
         )
     except (TypeError, ValueError) as error:
         raise FoldError(f"{function.__name__}: {error}") from None

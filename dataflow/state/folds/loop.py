@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dataflow.columns.schema import widest
-from dataflow.state.folds.fold import LAST_SEEN, Fold
+from dataflow.state.folds.fold import LAST_SEEN, SPELLED, Fold
 
 # Names that stand beside the user's own in one module begin with _df_.
 _HEAD = """
@@ -28,6 +28,7 @@ from dataflow.state.tables.hash_kernels import (
     find_or_insert as _df_find_or_insert, make_block as _df_make_block, remove as _df_remove,
 )
 """
+SAME_HASH = "two keys have the same hash of 64 bits, so they cannot both have state here: change one of them"
 _FIRST_ROWS = 1024  # words that emitters begin with
 
 
@@ -36,21 +37,23 @@ def head(names: tuple[str, ...]) -> str:
     return _HEAD + (f'_df_Value = _df_namedtuple("Value", {list(names)!r})\n' if names else "")
 
 
-def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool) -> str:
-    """The function `_drive` over a table: (rows given back, words emitted, words post-dated).
+def loop(fold: Fold, names: tuple[str, ...], alone: bool, dense: bool, spelled: int = 0) -> str:
+    """The function `_drive` over a table: (rows given back, words emitted, words post-dated). `spelled`: in how many
+    words records say what their key is.
 
     Rows are fetched ahead of their use, so that the processor does not wait for memory at each record.
     """
     values = [f"_v{i}" for i in range(len(names))]
     outputs = [f"_o{i}" for i in range(len(fold.output))]
     given = ["_entries", "_words", "_meta", "_ctl", "_homes", "_stride", "_shift", "time", "_keys", "_signed"]
-    given += [*values, *outputs]
+    given += [*values, *(f"_n{number}" for number in range(spelled)), *outputs]
     body = [
         "_i = np.uint64(_start + _j)",
         "_ctl[_df_AT] = _i",
         *_find(fold, dense),
         "state = _entries[np.uint64(_row)]",
         *_expire(fold, dense),
+        *_spell(spelled),
         "key = _signed[_i]",
         *_value(values, alone),
         *(["later.key = _keys[_i]"] if "later" in fold.parameters else []),
@@ -119,6 +122,19 @@ def _expire(fold: Fold, dense: bool) -> list[str]:
         f"if state.{LAST_SEEN} != 0 and time - state.{LAST_SEEN} >= {fold.ttl}:",
         f"    for _k in range({0 if dense else 1}, _stride):",
         "        _words[_row * _stride + _k] = np.uint64(0)",
+    ]
+
+
+def _spell(words: int) -> list[str]:
+    """A new key is spelled out in its state; one that is there must be the same."""
+    if not words:
+        return []
+    differs = " or ".join(f"state.{SPELLED}{number} != _n{number}[_i]" for number in range(words))
+    return [
+        f"if state.{SPELLED}0 == 0:",
+        *(f"    state.{SPELLED}{number} = _n{number}[_i]" for number in range(words)),
+        f"elif {differs}:",
+        f"    raise ValueError({SAME_HASH!r})",
     ]
 
 

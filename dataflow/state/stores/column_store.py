@@ -15,9 +15,12 @@ from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.columns.pact import require_columns
 from dataflow.state.arrays import Bins, Flags, Ints, Meta, Touch
+from dataflow.state.folds.fold import SPELLED
+from dataflow.state.looking import as_word
 from dataflow.state.memory.segments import Head, Part
 from dataflow.state.pieces import Piece, Words
 from dataflow.state.store import BinView, Key, Numbers, Store
+from dataflow.state.stores import spelled
 from dataflow.state.tables.one_key import KeyPart, row_of
 from dataflow.state.tables.table import DenseTable, Table
 from dataflow.state.values import Record, State
@@ -147,19 +150,41 @@ class ColumnStore(KeyedStore):
 
     def look(self, bin: int, key: Key) -> tuple[bool, State]:
         """O(1)."""
-        word = np.array([int(key) % (1 << 64)], np.uint64)
+        word = self.word_of(key)
         row = row_of(self.table, word)
         return (False, None) if row is None else (True, self.entry(word, row))
+
+    def word_of(self, key: Key) -> Words:
+        """A key as people write it, as an array of one word. TypeError, ValueError if it cannot be one."""
+        spelling = self._spelling
+        if spelling and not isinstance(key, int):
+            return spelled.word_of(key, len(spelling), self.name)
+        return as_word(key)
 
     def view_all(self) -> dict[Key, State]:
         return self._entries(*self.table.scan())
 
     def _entries(self, keys: Words, rows: Ints) -> dict[Key, State]:
-        return {int(keys[i].view(np.int64)): self.entry(keys[i : i + 1], row) for i, row in enumerate(rows.tolist())}
+        fields = self._spelling
+        names = keys.view(np.int64).tolist()
+        if fields and len(rows):
+            names = spelled.keys_of(np.stack([self.table[field][rows] for field in fields]))
+        return {names[i]: self.entry(keys[i : i + 1], row) for i, row in enumerate(rows.tolist())}
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether keys are spelled out, and their words are hashes."""
+        return bool(self._spelling)
+
+    @property
+    def _spelling(self) -> list[str]:
+        """The fields that spell a key out."""
+        return [field for field in self.table.fields if field.startswith(SPELLED)]
 
     def entry(self, key: Words, row: int) -> dict[str, object]:
         """The state of a key, by field."""
-        return {field: self.table[field][row].tolist() for field in self.table.fields}
+        fields = (field for field in self.table.fields if not field.startswith(SPELLED))
+        return {field: self.table[field][row].tolist() for field in fields}
 
     def pending_of(self, bin: int) -> list[tuple[Time, Record]]:
         """The post-dated records of a bin, in the order of times."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dataflow.channels.blame import name_record
-from dataflow.columns.batch import Columns
+from dataflow.columns.batch import Column, Columns
 from dataflow.columns.conversions import KeySigns, as_kind
 from dataflow.columns.hashing import as_words
 from dataflow.errors import ConstructionError
@@ -20,9 +20,12 @@ from dataflow.state.arrays import Bins, Values, Words
 from dataflow.state.folds.driver import FoldDriver
 from dataflow.state.folds.fold import LAST_SEEN, Fold, FoldError
 from dataflow.state.memory import allocation
+from dataflow.state.stores import spelled
 from dataflow.state.stores.with_pending import WithPending
+from dataflow.state.tables.one_key import rows_found
 from dataflow.state.tables.pending import Pending
 from dataflow.state.tables.table import Dense, DenseTable, make_table
+from dataflow.state.values import Key
 
 _FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
 
@@ -31,10 +34,11 @@ _FEW = 1 << 13  # rows: to call a loop once more costs more than to copy these
 class Side:
     """One input: its key column, its value columns, the fold that takes it, and the order of its records at a time."""
 
-    key: str
+    key: str | Sequence[str]  # several names only until they are spelled out: see `spelled`
     value: str | Sequence[str] | None
     fold: Fold
     order: Sequence[str] = ()
+    spelled_by: tuple[str, ...] = ()  # the columns of a key that is spelled out
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -42,6 +46,25 @@ class Side:
         if self.value is None:
             return ()
         return (self.value,) if isinstance(self.value, str) else tuple(self.value)
+
+    @property
+    def by(self) -> str:
+        """The one key column."""
+        assert isinstance(self.key, str), "several are spelled out"
+        return self.key
+
+    @property
+    def spelling(self) -> tuple[str, ...]:
+        """The columns that spell the key out."""
+        return tuple(spelled.column_of(number) for number in range(self.fold.spelled))
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The key columns themselves, if each record gives one row with its key: that is cheaper than to make them of
+        their spelling again."""
+        if not (self.fold.key_outputs and self.fold.is_one_for_one):
+            return ()
+        return tuple(f"{spelled.WORD} of {number}" for number in range(len(self.spelled_by)))
 
     @property
     def alone(self) -> bool:
@@ -69,7 +92,10 @@ class FoldStore(WithPending):
         pending = next((fold.pending for fold in folds if "later" in fold.parameters), {})
         posts = any("later" in fold.parameters for fold in folds)
         self.pending = Pending(bins, pending) if posts else None
-        self._drivers = [FoldDriver(side.fold, side.names or None, self.table, side.alone) for side in sides]
+        self._drivers = [
+            FoldDriver(side.fold, side.names or None, self.table, side.alone, spelled=side.fold.spelled)
+            for side in sides
+        ]
         self._due: FoldDriver | None = None
         if due is not None and posts:
             self._due = FoldDriver(due, tuple(pending) or None, self.table, len(pending) == 1, pending)
@@ -135,16 +161,26 @@ class FoldStore(WithPending):
         ends = np.append(np.flatnonzero(dates[1:] != dates[:-1]) + 1, len(dates))
         times: list[int] = dates[ends - 1].tolist()
         with self._counted_before(keys):
-            return list(zip(times, self._run_parts(self._due, times, ends, keys, values), strict=True))
+            return list(zip(times, self._run_parts(self._due, times, ends, keys, values, ()), strict=True))
 
     def _run_parts(
-        self, driver: FoldDriver, times: Sequence[int], ends: Bins, keys: Words, values: Sequence[Values]
+        self,
+        driver: FoldDriver,
+        times: Sequence[int],
+        ends: Bins,
+        keys: Words,
+        values: Sequence[Values],
+        carried: Sequence[Column],
     ) -> list[list[Columns]]:
         bounds = [0, *ends.tolist()]
         parts = list(zip(times, bounds[:-1], bounds[1:], strict=True))
         if not driver.fold.is_one_for_one:
-            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values]) for time, a, b in parts]
-        results = self._run(driver, times[0], keys, values, lambda at: times[int(np.searchsorted(ends, at, "right"))])
+            return [self._run(driver, time, keys[a:b], [column[a:b] for column in values], ()) for time, a, b in parts]
+
+        def time_of(at: int) -> int:
+            return times[int(np.searchsorted(ends, at, "right"))]
+
+        results = self._run(driver, times[0], keys, values, carried, time_of)
         return [[out.slice(a, b) for out in results if a < b] for _, a, b in parts]
 
     def _receive(self, port: int, time: int, batches: Sequence[Columns]) -> list[Columns]:
@@ -159,24 +195,25 @@ class FoldStore(WithPending):
     def _apply(self, port: int, time: int, batch: Columns) -> list[Columns]:
         return self._run(self._drivers[port], time, *self._columns(port, batch))
 
-    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values]]:
-        """The keys of a batch and its values, as the fold's driver wants them."""
+    def _columns(self, port: int, batch: Columns) -> tuple[Words, list[Values], list[Column]]:
+        """The keys of a batch and its values, as the fold's driver wants them; key columns that are carried along."""
         side, driver = self.sides[port], self._drivers[port]
         values = [
             as_kind(batch[name], kind, self.name, name, unit)
             for name, kind, unit in zip(side.names, driver.kinds, driver.units, strict=True)
         ]
-        key = batch[side.key]
-        words = as_words(key, side.key)
-        self._signs.check(key, words, f"{self.name}: the key {side.key!r}")
-        return words, values
+        key = batch[side.by]
+        words = as_words(key, side.by)
+        self._signs.check(key, words, f"{self.name}: the key {side.by!r}")
+        values += [np.ascontiguousarray(batch[name]) for name in side.spelling]
+        return words, values, [batch.column(name) for name in side.carried]
 
     def _fire(self, time: int) -> list[Columns]:
         """A fold may post-date more, for later times."""
         assert self.pending is not None and self._due is not None
         keys, values = self.pending.due(time)
         with self._counted_before(keys):
-            return self._run(self._due, time, keys, values)
+            return self._run(self._due, time, keys, values, ())
 
     @contextmanager
     def _counted_before(self, keys: Words) -> Iterator[None]:
@@ -196,11 +233,13 @@ class FoldStore(WithPending):
         time: int,
         keys: Words,
         values: Sequence[Values],
+        carried: Sequence[Column],
         time_of: Callable[[int], int] | None = None,  # of a record, where they are of several times
     ) -> list[Columns]:
         if isinstance(self.table, DenseTable):
             self.table.check(keys)
         self.table.mark(keys)
+        spelt = self._spelt(driver, keys, values)
         try:
             out, later = driver.apply(time, keys, values)
         except Exception as error:
@@ -208,13 +247,27 @@ class FoldStore(WithPending):
             if at < len(keys):
                 bin = int(self.table.bins_of(keys[at : at + 1])[0])
                 when = time if time_of is None else time_of(at)
-                key = int(keys[at].view(np.int64))
-                error.add_note(f"in {self.name}, for the key {key}, in bin {bin} at {when!r}")
-                name_record(error, (key, *(column[at].item() for column in values)), time=when)
+                key: Key = int(keys[at].view(np.int64))
+                if spelt:
+                    (key,) = spelled.keys_of(np.stack([words[at : at + 1] for words in spelt]))
+                error.add_note(f"in {self.name}, for the key {key!r}, in bin {bin} at {when!r}")
+                name_record(error, (key, *(column[at].item() for column in values[: len(driver.kinds)])), time=when)
             raise
+        if spelt and out is not None and driver.fold.key_outputs:
+            out = spelled.name_keys(out, driver.fold, self.sides[0].spelled_by, keys, spelt, carried)
         if later.size:
             self._postpone(driver, time, later)
         return [out] if out is not None and len(out) else []
+
+    def _spelt(self, driver: FoldDriver, keys: Words, values: Sequence[Values]) -> Sequence[Words]:
+        """How the keys of records are spelled, if they are; of what is due, the table knows it."""
+        if driver.spelled:
+            return [words.view(np.uint64) for words in values[-driver.spelled :]]
+        if not driver.fold.spelled:
+            return ()
+        rows = rows_found(self.table, keys)
+        there = np.maximum(rows, 0)
+        return [np.where(rows < 0, 0, self.table[field][there]) for field in spelled.fields_of(driver.fold.spelled)]
 
     def _postpone(self, driver: FoldDriver, time: int, rows: Words) -> None:
         assert self.pending is not None

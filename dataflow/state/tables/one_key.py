@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dataflow.state.arrays import Words
+from dataflow.state.arrays import Ints, Words
 from dataflow.state.memory import allocation
 from dataflow.state.memory.segments import Part
 from dataflow.state.tables import chains as joins
@@ -53,6 +53,13 @@ def row_of(table: Table, key: Words) -> int | None:
     row = np.empty(1, np.int64)
     hash_kernels.find_rows(table.words, table.meta, table.stride, table.reach, key, row)
     return None if row[0] < 0 else int(row[0])
+
+
+def rows_found(table: Table, keys: Words) -> Ints:
+    """The row of each key of a hashed table, -1 for those that have none here."""
+    rows = np.empty(len(keys), np.int64)
+    hash_kernels.find_rows(table.words, table.meta, table.stride, table.reach, keys, rows)
+    return rows
 
 
 def put_row(table: Table, key: Words, words: Words) -> None:
