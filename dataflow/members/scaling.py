@@ -89,7 +89,7 @@ class GuestList:
         """They are members now. Those who started them know by themselves how they fare."""
 
     def left(self, numbers: Sequence[int]) -> None:
-        """They are none any more."""
+        """They are no members any more. Those who started them know that, too."""
 
     def dismiss(self, numbers: Sequence[int]) -> None:
         """They have not joined."""
@@ -108,6 +108,7 @@ class GuestList:
         if not self._numbers:
             raise CannotScale(self.error or "the run has ended")
         return self._numbers
+
 
 class Scaling:
     """What the leader does about requests, in a task of its own."""
