@@ -157,7 +157,7 @@ def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float
     """What numpy and numba do on one core without any engine, for one share of the keys; records a second."""
     rng = np.random.default_rng(share)
     mine = np.arange(share, domain, shares, dtype=np.uint64)
-    apply = _plain_dense(len(mine)) if dense else _plain_hashed(mine)
+    apply = plain_dense(len(mine)) if dense else _plain_hashed(mine)
     pool = [
         rng.choice(mine, size) if not dense else rng.integers(0, len(mine), size, dtype=np.uint64) for _ in range(POOL)
     ]
@@ -180,7 +180,8 @@ def _plain_hashed(mine: Keys) -> Apply:
     return lambda keys, ones: driver.apply(0, keys, [ones])
 
 
-def _plain_dense(size: int) -> Apply:
+def plain_dense(size: int) -> Apply:
+    """A compiled loop over an array of counts, and nothing else."""
     from numba import njit
 
     counts = np.ones(size, np.int64)
@@ -253,14 +254,14 @@ def linked(name: str, batch: int, here: NDArray[np.integer], there: NDArray[np.i
 LINKED = ("progressive", "scheduled", "scheduled in pieces")
 
 
-def halved(bins: int, swap: bool = False) -> NDArray[np.int64]:
-    """The homes of bins after half of worker 0's have moved to worker 1. There are two workers, so that is a quarter of
-    the state; half of it, if as many go the other way."""
-    homes = np.arange(bins) % 2
-    homes[np.arange(0, bins, 4)] = 1
-    if swap:
-        homes[np.arange(1, bins, 4)] = 0
-    return homes
+def halved(bins: int, swap: bool = False, workers: int = 2) -> NDArray[np.int64]:
+    """The homes of bins after half of worker 0's have moved to worker 1, half of worker 2's to worker 3, and so on: a
+    quarter of the state; half of it, if as many go the other way."""
+    homes = np.arange(bins) % workers
+    first = np.arange(bins) // workers % 2 == 0  # of two bins of a worker
+    even = homes % 2 == 0
+    moved = np.where(first & even & (homes + 1 < workers), homes + 1, homes)
+    return np.where(first & ~even, homes - 1, moved) if swap else moved
 
 
 async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> harness.Recording:
@@ -276,7 +277,7 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     homes: Iterator[NDArray[np.int64]] = iter(())
     if setup.bins:
         blocks = setup.bins // load_.block
-        ends = (halved(blocks, load_.swap), np.arange(blocks) % 2)
+        ends = (halved(blocks, load_.swap, worker.peers), np.arange(blocks) % worker.peers)
         homes = itertools.cycle(np.repeat(end, load_.block) for end in ends)
 
     def send(epoch: int, low: int, high: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ else:
 
     Out = TypeVar("Out", covariant=True)
 
+SomeKeys: TypeAlias = KeySpace[Any]  # of rows or of columns: a handle does not care
+SomeConfigurations: TypeAlias = Configurations[Any]
+SomeStore: TypeAlias = Store[Any]
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
 
 
@@ -54,11 +57,11 @@ class Handle:
         self,
         bins: int,
         roster: Roster,
-        keys: KeySpace[Any],
-        configurations: Configurations[Any],
+        keys: SomeKeys,
+        configurations: SomeConfigurations,
         probe: Probe,
         statistics: Statistics,
-        store: Store[Any],
+        store: SomeStore,
         control: Stream[Update],
         plans: KnownPlans,
         name: str,

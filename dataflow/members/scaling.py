@@ -56,6 +56,12 @@ class _Request:
     askers: list[tuple[int, int]]  # others who want to know: worker, and the number of its request
     guests: GuestList | None = None  # where workers listen that come from elsewhere
 
+    @property
+    def title(self) -> str:
+        """What was asked for."""
+        target = self.change.target
+        return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
+
 
 class GuestList:
     """Workers of another host that join: where they listen, and, when it is their turn, which numbers they have. (In
@@ -80,6 +86,9 @@ class GuestList:
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members now. Those who started them know by themselves how they fare."""
 
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are no members any more. Those who started them know that, too."""
+
     def dismiss(self, numbers: Sequence[int]) -> None:
         """They have not joined."""
         for number in numbers:
@@ -97,12 +106,6 @@ class GuestList:
         if not self._numbers:
             raise CannotScale(self.error or "the run has ended")
         return self._numbers
-
-    @property
-    def title(self) -> str:
-        """What was asked for."""
-        target = self.change.target
-        return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
 
 
 class Scaling:
