@@ -14,12 +14,12 @@ UV      := uv>=0.9,<1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## a million keys move between two workers while the stream flows: live, and as a picture
+demo: $(READY) ## a million keys move between workers, who come and go, while the stream flows: live, and as a picture
 	@echo "--- Two workers, two processes: each number goes to the worker that its value names (examples/hello.py)"
 	@$(BIN)/python examples/hello.py
 	@echo "--- A word count whose state moves from worker 0 to worker 1 at time 1, while it counts (examples/wordcount.py)"
 	@$(BIN)/python examples/wordcount.py
-	@echo "--- NEXMark Q8: two million persons, half of one worker's state moves to the other and back, in three ways"
+	@echo "--- NEXMark Q8: two million persons, half of one worker's state moves to the other and back, in three ways; then a third worker joins and leaves"
 	@$(BIN)/python -m nexmark demo
 
 # pyproject.toml tells pytest to run the packages' doctests as well; the tests include one that runs every example.

@@ -23,6 +23,7 @@ from dataflow.state import native as stateful
 from dataflow.state.folds.fold import fold
 from megaphone import harness
 from megaphone.migration.strategies import Strategy
+from planners import BinMap, Plan, Tasks, progressive, schedule, scheduled
 
 Keys = NDArray[np.uint64]
 Counts = NDArray[np.int64]
@@ -156,7 +157,7 @@ def plain_loop(dense: bool, domain: int, share: int, shares: int, seconds: float
     """What numpy and numba do on one core without any engine, for one share of the keys; records a second."""
     rng = np.random.default_rng(share)
     mine = np.arange(share, domain, shares, dtype=np.uint64)
-    apply = _plain_dense(len(mine)) if dense else _plain_hashed(mine)
+    apply = plain_dense(len(mine)) if dense else _plain_hashed(mine)
     pool = [
         rng.choice(mine, size) if not dense else rng.integers(0, len(mine), size, dtype=np.uint64) for _ in range(POOL)
     ]
@@ -179,7 +180,8 @@ def _plain_hashed(mine: Keys) -> Apply:
     return lambda keys, ones: driver.apply(0, keys, [ones])
 
 
-def _plain_dense(size: int) -> Apply:
+def plain_dense(size: int) -> Apply:
+    """A compiled loop over an array of counts, and nothing else."""
     from numba import njit
 
     counts = np.ones(size, np.int64)
@@ -217,6 +219,7 @@ class CountLoad:
     migrations: tuple[tuple[float, str], ...] = ()  # (when, which strategy)
     batch: int = 16
     swap: bool = False  # whether worker 1 sends as many bins as it receives
+    block: int = 1  # so many neighbouring bins move together: what planners take for one
     outstanding: int = 1000
 
 
@@ -237,14 +240,28 @@ def strategy_of(name: str, batch: int) -> Strategy:
     return made[name]
 
 
-def halved(bins: int, swap: bool = False) -> NDArray[np.int64]:
-    """The homes of bins after half of worker 0's have moved to worker 1. There are two workers, so that is a quarter of
-    the state; half of it, if as many go the other way."""
-    homes = np.arange(bins) % 2
-    homes[np.arange(0, bins, 4)] = 1
-    if swap:
-        homes[np.arange(1, bins, 4)] = 0
-    return homes
+def linked(name: str, batch: int, here: NDArray[np.integer], there: NDArray[np.integer], block: int) -> Strategy:
+    """Strategies that planners make, for blocks of bins of one size: mini-migrations, and schedules over the links."""
+    if name == "progressive":
+        return progressive(batch)
+    first = slice(None, None, block)
+    tasks = Tasks([1] * len(here[first]), [1] * len(here[first]))
+    plan = Plan.between("", BinMap(here[first].tolist(), range(2)), BinMap(there[first].tolist(), range(2)), tasks)
+    pieces = name == "scheduled in pieces"
+    return scheduled(schedule(plan, pieces=pieces), counts=[block] * len(tasks))
+
+
+LINKED = ("progressive", "scheduled", "scheduled in pieces")
+
+
+def halved(bins: int, swap: bool = False, workers: int = 2) -> NDArray[np.int64]:
+    """The homes of bins after half of worker 0's have moved to worker 1, half of worker 2's to worker 3, and so on: a
+    quarter of the state; half of it, if as many go the other way."""
+    homes = np.arange(bins) % workers
+    first = np.arange(bins) // workers % 2 == 0  # of two bins of a worker
+    even = homes % 2 == 0
+    moved = np.where(first & even & (homes + 1 < workers), homes + 1, homes)
+    return np.where(first & ~even, homes - 1, moved) if swap else moved
 
 
 async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> harness.Recording:
@@ -259,7 +276,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
     homes: Iterator[NDArray[np.int64]] = iter(())
     if setup.bins:
-        homes = itertools.cycle((halved(setup.bins, load_.swap), np.arange(setup.bins) % 2))
+        blocks = setup.bins // load_.block
+        ends = (halved(blocks, load_.swap, worker.peers), np.arange(blocks) % worker.peers)
+        homes = itertools.cycle(np.repeat(end, load_.block) for end in ends)
 
     def send(epoch: int, low: int, high: int) -> None:
         size = high - low
@@ -270,7 +289,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
                 episodes.end()
             if todo and epoch >= todo[0][0] and not counter.controller.busy:
                 _, name = todo.pop(0)
-                counter.controller.migrate(next(homes), strategy_of(name, load_.batch))
+                here, there = np.array(counter.controller.configuration), next(homes)
+                made = linked(name, load_.batch, here, there, load_.block) if name in LINKED else None
+                counter.controller.migrate(there, made or strategy_of(name, load_.batch))
                 episodes.begin(name)
 
     inputs = [counter.keys, counter.controller or counter.control]

@@ -36,6 +36,7 @@ from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
 from dataflow.launch.environment import hosts_of_environment, names_manager
+from dataflow.launch.guests import Guest, free_port, run_guest
 from dataflow.launch.health import parse_health
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
@@ -119,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--name", metavar="NAME", help="by which it is found from another shell (default: MODULE)")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
     run.add_argument("--hosts", metavar="FILE", help="one host:port per line; or slurm, or kubernetes:SERVICE:REPLICAS")
+    run.add_argument("--join", metavar="HOST:PORT", help="join a run that listens there (its first host)")
     run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
     run.add_argument("--secret", type=Path, metavar="FILE", help="what all hosts know and nobody else")
     run.add_argument("--listen", metavar="ADDRESS", help="where to listen (default: loopback, 127.0.0.1)")
@@ -161,6 +163,10 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
     group.add_argument("--every", type=float, metavar="SECONDS", help="between snapshots (default: 10)")
     group.add_argument("--keep", type=int, metavar="N", help="how many snapshots are kept (default: 3)")
     group.add_argument("--restarts", type=int, metavar="N", help="how often a failure is tried again (default: 5)")
+    group.add_argument(
+        "--no-replace", dest="replace", action="store_false", default=None,
+        help="a worker that dies is not replaced: the others go on without it",
+    )  # fmt: skip
     group.add_argument("--window", type=float, metavar="SECONDS", help="in which restarts are counted (default: 600)")
     group.add_argument("--fresh", action="store_true", default=None, help="give up what was saved: start anew")
     group.add_argument("--drop", action="append", metavar="NAME", help="give up the saved state of an operator")
@@ -168,11 +174,11 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
 
 
 def _recovery(options: argparse.Namespace) -> Recovery | None:
-    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from")
+    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from", "replace")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.recovery is None:
         for name in given:
-            option = "from" if name == "start_from" else name
+            option = {"start_from": "from", "replace": "no-replace"}.get(name, name)
             raise UsageError(f"--{option} is for snapshots: say where they are kept, with --recovery")
         return None
     try:
@@ -194,7 +200,8 @@ def _run(options: argparse.Namespace) -> int:
     warn_after = options.warn_after or None
     settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health, log=log)
     recovery = _recovery(options)
-    cluster = _cluster(options)
+    guest = _guest(options)
+    cluster = _cluster(options) if guest is None else None
     on_spark.check_options(options)
     try:
         with ExitStack() as stack:
@@ -202,7 +209,7 @@ def _run(options: argparse.Namespace) -> int:
                 from dataflow.page.beside import page_beside
 
                 stack.enter_context(page_beside())
-            _start(program, options, settings, recovery, cluster)
+            _start(program, options, settings, recovery, guest or cluster)
     except ClusterError:
         raise
     except BrokenPipeError:
@@ -236,15 +243,18 @@ def _start(
     options: argparse.Namespace,
     settings: Settings,
     recovery: Recovery | None,
-    cluster: Cluster | None,
+    others: Guest | Cluster | None,
 ) -> None:
     name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     if options.on == "spark":
         begin_logging(settings.log)
         on_spark.run(program, options, settings, recovery)
-    elif cluster is not None:
+    elif isinstance(others, Guest):
         begin_logging(settings.log)
-        run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
+        run_guest(program, tuple(options.arguments), others, settings)
+    elif others is not None:
+        begin_logging(settings.log)
+        run_cluster(program, tuple(options.arguments), others, settings, recovery, name)
     else:
         execute(
             program,
@@ -284,6 +294,27 @@ def _find(name: str) -> Main:
     return program
 
 
+def _guest(options: argparse.Namespace) -> Guest | None:
+    if options.join is None:
+        return None
+    for name in ("hosts", "process", "recovery", "on"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--join joins a run that others have started: leave out --{name}")
+    if options.secret is None:
+        raise UsageError("--join needs --secret: that of the run")
+    ((name, port),) = parse_hosts(options.join)
+    listen, colon, own = (options.listen or "127.0.0.1").rpartition(":")
+    if not colon or not own.isdecimal():
+        listen, own = options.listen or "127.0.0.1", ""
+    if is_loopback(listen) and not is_loopback(name):
+        raise UsageError(
+            f"the run is at {name}, and its workers connect to this host: say --listen ADDRESS, one that they can reach"
+        )
+    first = int(own) if own else free_port(listen, options.workers)
+    secret, tls = _read_secret(options.secret), _tls(options)
+    return Guest((name, port), listen, first, options.workers, secret, tls, options.wait)
+
+
 def _cluster(options: argparse.Namespace) -> Cluster | None:
     if options.hosts is None:
         for name in ("process", "secret", "listen", "cert", "key", "ca", "health"):
@@ -293,11 +324,7 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
     manager = names_manager(options.hosts)
     if (options.process is None and not manager) or options.secret is None:
         raise UsageError("several hosts need --process, and --secret (make one with `python -m dataflow secret`)")
-    tls = None
-    if options.cert or options.key or options.ca:
-        if not (options.cert and options.key and options.ca):
-            raise UsageError("TLS needs --cert, --key and --ca, all three")
-        tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
+    tls = _tls(options)
     if manager:
         hosts, process = hosts_of_environment(options.hosts, os.environ)
         process = process if options.process is None else options.process
@@ -314,6 +341,14 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
         tls,
         options.wait,
     )
+
+
+def _tls(options: argparse.Namespace) -> Tls | None:
+    if not (options.cert or options.key or options.ca):
+        return None
+    if not (options.cert and options.key and options.ca):
+        raise UsageError("TLS needs --cert, --key and --ca, all three")
+    return Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
 
 
 def _readable(path: Path) -> Path:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import Probe, Stream
-from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.members.roster import Roster
@@ -27,7 +26,8 @@ from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.tree import BinTree, prefix_of
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
-from megaphone.keys.keyspace import KeySpace, as_list
+from megaphone.keys.keyspace import KeySpace
+from megaphone.load.news import BinLoads
 from megaphone.load.statistics import Statistics, collect
 from megaphone.migration.moving import BinMover
 from megaphone.router.kept_placement import KeptPlacement
@@ -44,6 +44,9 @@ else:
 
     Out = TypeVar("Out", covariant=True)
 
+SomeKeys: TypeAlias = KeySpace[Any]  # of rows or of columns: a handle does not care
+SomeConfigurations: TypeAlias = Configurations[Any]
+SomeStore: TypeAlias = Store[Any]
 INTERVAL = 0.25  # seconds between reports of statistics, unless the operator is told otherwise
 
 
@@ -54,11 +57,11 @@ class Handle:
         self,
         bins: int,
         roster: Roster,
-        keys: KeySpace[Any],
-        configurations: Configurations[Any],
+        keys: SomeKeys,
+        configurations: SomeConfigurations,
         probe: Probe,
         statistics: Statistics,
-        store: Store[Any],
+        store: SomeStore,
         control: Stream[Update],
         plans: KnownPlans,
         name: str,
@@ -160,24 +163,6 @@ class BinPlacement:
         return prefix_of(self._handle.tree.run_at(shard), self._handle.bins)
 
 
-class BinLoads:
-    """What an operator's bins cost (`dataflow.build.hooks.Loads`)."""
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def loads(self) -> ShardLoads:
-        """The last report of each bin, and the heavy keys of all workers."""
-        known = self._handle.statistics
-        heavy = [
-            (key, records, load.worker)
-            for load in known.heavy.values()
-            for key, records in zip(as_list(load.keys), load.key_records.tolist(), strict=True)
-        ]
-        heavy.sort(key=lambda each: -each[1])
-        return ShardLoads(known.seconds, known.records, known.nanoseconds, known.bytes, heavy)
-
-
 class Migratable(Stream[Out]):
     """The output of an operator that can be migrated, and the handle that a controller wants."""
 
@@ -224,7 +209,7 @@ def assemble(
     routers: list[Router[B]] = []
     statistics = Statistics(bins)
     statistics.kept = parts.reports
-    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, roster, peers)
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
@@ -244,8 +229,7 @@ def assemble(
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router
-        if isinstance(parts.plans, NoPlans):
-            context.follow()
+        context.follow()
         return parts.host(context, shared)
 
     shared.kept.watchers.append(lambda: shared.activate_router())

@@ -14,7 +14,7 @@ The rooms, each of which uses those above it only:
 - `spark`: the tables of projected costs, made on a cluster. The only room here that imports pyspark.
 - `live`: statistics to logs, logs to tables, tables to plans, while a dataflow runs.
 - `scaling`: how many workers a dataflow needs: the DS2 autoscaler.
-- `cli`: ``python -m planners plan | compare | explain | loop | order | scale`` (`__main__`).
+- `cli`: ``python -m planners plan | compare | explain | loop | live | order | scale`` (`__main__`).
 
 `import planners` is cheap: a name is imported with its room when it is first asked for, so that nobody waits for numba
 who plans nothing that is compiled, and nobody for `megaphone` who has nothing to migrate.

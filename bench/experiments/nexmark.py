@@ -15,6 +15,7 @@ from megaphone.harness import plots, tables
 from nexmark.events.config import Config
 from nexmark.queries.queries import NEEDS, PAPERS, QUERIES
 from nexmark.runs.running import Job, RunPlan, RunResult, main
+from nexmark.runs.sources import MAKING
 
 # Million events/s, recorded on this kind of machine (two cores): the Rust original on two threads, whose strings are
 # empty and whose auctions hardly ever close; and Bytewax on two processes, at 10,000 events/s of event time.
@@ -80,6 +81,42 @@ def _row(query: str, label: str, fast: Mapping[str, float]) -> list[str]:
 def _seconds(plan: RunPlan) -> float:
     results: list[RunResult] = dataflow.execute(main, plan, workers=2)
     return max(result.seconds for result in results)
+
+
+@benchmark("nexmark-making", "throughput of Q1 to Q8 told three ways: columns read, all columns, events in memory")
+def nexmark_making(run: Run) -> None:
+    """Medians of three runs; variants and ways take turns. Baseline: the Rust original, whose events are in memory."""
+    events, rounds = (1_000_000, 1) if run.quick else (10_000_000, 3)
+    rows = []
+    for query in run.each("queries", list(PAPERS)):
+        count = _count(query, events)
+        ways = [(variant, making) for variant in ("native", "migratable") for making in MAKING]
+        seconds: dict[tuple[str, str], list[float]] = {way: [] for way in ways}
+        for _ in range(rounds):
+            for (variant, making), taken in seconds.items():
+                taken.append(_seconds(RunPlan(query, events=count, variant=variant, making=making)))
+        fast = {way: count / median(taken) / 1e6 for way, taken in seconds.items()}
+        for (variant, making), rate in fast.items():
+            rust = READY[variant].get(query) if making == "ready" else None
+            run.report(f"{query} {variant}, {making}", rate, "M events/s", baseline=rust)
+        theirs = [f"{READY[variant][query]:g}" if query in READY[variant] else "" for variant in READY]
+        rows.append([query.upper(), *(f"{fast[way]:.1f}" for way in ways), *theirs])
+    headings = ["query", *(f"{variant}: {making}" for variant in ("native", "migr.") for making in MAKING)]
+    told = (
+        f"million events/s, medians of {rounds}, {events:,} events (Q3 and Q8: {FEW_READ * events:,}), two processes.\n"
+        "read: the columns that the query reads are made as it goes. all: so are others. ready: all are in memory.\n"
+        "The columns of the Rust original are events in memory, and so are to be compared with `ready` alone."
+    )
+    headings += ["Rust native: ready", "Rust Megaphone: ready"]
+    run.tell(f"{told}\n{tables.table(headings, rows, range(1, len(headings)))}")
+
+
+# Million events/s of the Rust original, events in memory, two workers, at its best batch size, one pass: issue 22. Of
+# native timely only Q5 is known, from 28 to 32.
+READY = {
+    "native": {"q5": 30.0},
+    "migratable": dict(zip(PAPERS[:6], (36.0, 45.0, 68.0, 14.0, 16.0, 14.0), strict=True)),
+}
 
 
 @benchmark("nexmark-community", "throughput of Q0 and Q9 to Q22, native and migratable, two processes")

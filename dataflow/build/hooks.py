@@ -162,11 +162,42 @@ class ShardLoads:
     heavy: Sequence[tuple[object, int, int]]  # keys, the records of each, and the worker; heaviest first
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardReport:
+    """What one worker counted in one interval, or a part of it. Arrays by shard of `shards`, or by heavy key."""
+
+    worker: int
+    seconds: float  # how long the interval was
+    shards: NDArray[np.int64]
+    records: NDArray[np.int64]
+    nanoseconds: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    keys: Sequence[object]  # heavy ones
+    key_shards: Sequence[int]  # where they belong; empty if keys cannot live apart
+    key_records: Sequence[int]
+    per_record: float  # nanoseconds
+    whole: bool  # whether this is the last part of an interval
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadNews:
+    """Reports that came since somebody asked last; `number` is that of the next one, to ask from."""
+
+    number: int
+    reports: tuple[ShardReport, ...]
+    lost: int  # reports that came in between and were not kept for so long
+    apart: Sequence[tuple[object, int, int]] = ()  # keys that live apart, with the shard where they belong, the worker
+
+
 class Loads(Protocol):
     """What the shards of an operator cost."""
 
     def loads(self) -> ShardLoads:
         """As last reported. O(shards)."""
+
+    def news(self, since: int) -> LoadNews:
+        """The reports of all workers from this number on. Reports are kept from the first time that somebody asks,
+        the last few hundred of them."""
 
 
 class DecisionLoop(Protocol):

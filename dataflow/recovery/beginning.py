@@ -15,6 +15,7 @@ from dataflow.recovery.catalogue import (
     list_dataflows,
     list_savepoints,
     read_savepoint,
+    what_comes_again,
 )
 from dataflow.recovery.format import encode_manifest
 from dataflow.recovery.manifest import Manifest, SnapshotDamaged
@@ -44,7 +45,7 @@ class Beginnings:
         """`tell`: what people should know about snapshots that cannot be used. `clock`: the time of day."""
         self._clock = clock
         self._recovery = recovery
-        self._workers = workers
+        self.workers = workers
         self._tell = tell
         self._storage: Storage = open_storage(recovery.where)
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
@@ -82,7 +83,7 @@ class Beginnings:
                 self._storage,
                 dataflow,
                 created=self._clock(),
-                workers=self._workers,
+                workers=self.workers,
                 fresh=self._first and self._recovery.fresh,
                 start=starts.get(dataflow),
                 before=before.get(dataflow),
@@ -93,7 +94,7 @@ class Beginnings:
         self._lives += 1
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
-        title = _title(claimed)
+        title = _title(claimed) + "".join(what_comes_again(claimed[dataflow]) for dataflow in before)
         resume = Resume(self._recovery, incarnation, manifests, self._since, title if again else "")
         return Beginning(resume, title)
 

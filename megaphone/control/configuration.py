@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from megaphone.control.tree import BinTree, Merge, Split
 from megaphone.control.updates import Assign, Move, Moves, Update, workers_of
 from megaphone.keys.keyspace import A, KeySpace, Overrides
 from megaphone.keys.pins import HOME, KeyMoves, Pins
+
+PlainHistory: TypeAlias = list[Any]  # what `as_plain` gives, as it was decoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,11 +122,12 @@ class Configurations(Generic[A]):
         """All of it, for a worker that joins."""
         since = [[at, _as_plain(self.configuration_since(at))] for at in self.times]
         pending = [[at, list(self._pending[at])] for at in self.pending_times]
-        return [_as_plain(self._first), since, pending]
+        return [_as_plain(self._first), since, pending, self._plans.as_plain()]
 
-    def take_over(self, plain: list[Any]) -> list[int]:
+    def take_over(self, plain: PlainHistory) -> list[int]:
         """Takes over what another worker has; the times for which there are pending updates."""
-        first, since, pending = plain
+        first, since, pending, plans = plain
+        self._plans.take_over(plans)
         self.restore(*_from_plain(*first))
         for time, configuration in since:
             before = self._first

@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,19 @@ class KnownPlans:
         for at, changes in self._since.items():
             changed.update(changes if at <= time else {})
         return changed
+
+    def as_plain(self) -> list[object]:
+        """What is final, for a worker that joins."""
+        return [dict(self._past), [[time, dict(changes)] for time, changes in self._since.items()]]
+
+    def take_over(self, plain: Sequence[Any]) -> None:
+        """Takes over what another worker knows."""
+        past, since = plain
+        self._past, self._since = dict(past), {time: dict(changes) for time, changes in since}
+
+    def not_alone(self) -> None:
+        """Workers have joined."""
+        self._alone = False
 
     def restore(self, changed: Mapping[int, str]) -> None:
         """What was so when a snapshot was taken."""

@@ -87,17 +87,17 @@ class Controller:
     when they come need not wait for another round of messages; steps take effect that much later.
     """
 
-    def __init__(self, control: UpdateInput, stream: Stream[Record] | Group, lead: int = 0) -> None:
+    def __init__(self, control: UpdateInput, stream: Stream[Record] | Group | Handle, lead: int = 0) -> None:
         if lead < 0:
             raise ValueError(f"a controller cannot lead by {lead}: it would hold the records back")
-        if not isinstance(stream, Migratable | Group):
+        if not isinstance(stream, Migratable | Group | Handle):
             raise TypeError(
                 "a controller needs the stream that a migratable operator returned, as it returned it; "
                 "or a Group of several"
             )
         self._control = control
         self._lead = lead
-        self._operator: Handle | Group = stream if isinstance(stream, Group) else stream.handle
+        self._operator: Handle | Group = stream.handle if isinstance(stream, Migratable) else stream
         self._mark: Mark | None = None  # of the migration that is under way, for those who look
         self._strategy = all_at_once()
         self._pacer: Pacer | None = None  # of a strategy that heeds the latency

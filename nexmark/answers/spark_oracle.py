@@ -50,7 +50,7 @@ def local_session(directory: Path) -> Iterator[SparkSession]:
 def load(session: SparkSession, directory: Path) -> None:
     """Make the events in a folder those that `answer` is about."""
     for kind, path in paths(directory.resolve()).items():
-        if not path.is_file():
+        if not path.exists():
             raise FileNotFoundError(f"{path} does not exist; python -m nexmark generate writes it")
         session.read.parquet(path.as_uri()).createOrReplaceTempView(kind)
 

@@ -26,7 +26,7 @@ from nexmark.commands.options import OK, Commands, Misuse, add_event_options, as
 from nexmark.events import files
 from nexmark.queries.queries import NEEDS
 from nexmark.runs.running import BATCH, FEW_READ, RunPlan, RunResult, main
-from nexmark.runs.sources import with_dates
+from nexmark.runs.sources import MAKING, with_dates
 
 DESCRIPTION = """\
 Process a finite stream of events as fast as it goes, and say how fast that was: from the first record in to the last
@@ -74,6 +74,11 @@ def add_to(commands: Commands) -> None:
         "--batch", type=whole, metavar="N",
         help=f"events of an epoch (default {BATCH:,}; {FEW_READ * BATCH:,} for q3 and q8, which read no bids)",
     )  # fmt: skip
+    parser.add_argument(
+        "--making", choices=MAKING, default="read",
+        help="of generated events: read, the columns that the query reads are made as it goes (default); all, so are "
+        "all others; ready, all events are in memory when the clock starts",
+    )  # fmt: skip
     parser.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     parser.add_argument("--output", type=Path, metavar="FILE.parquet", help="write the rows there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
@@ -112,6 +117,8 @@ def plan_of(options: argparse.Namespace) -> RunPlan:
         raise Misuse(f"--batch is {options.batch}; an epoch has at least one event")
     given, events = None, options.events
     if options.input is not None:
+        if options.making != "read":
+            raise Misuse("--making is for events that are generated, and those of --input are in memory; leave it out")
         if asked := asked_events(options):
             raise Misuse(f"{', '.join(asked)}: for events that are generated, and --input has events; leave it out")
         try:
@@ -134,6 +141,7 @@ def plan_of(options: argparse.Namespace) -> RunPlan:
         windows=windows,
         updates=updates,
         output=options.output,
+        making=options.making,
     )
 
 

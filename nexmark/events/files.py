@@ -1,4 +1,5 @@
-"""Events in Parquet files: person.parquet, auction.parquet and bid.parquet in a folder.
+"""Events in Parquet files: person.parquet, auction.parquet and bid.parquet in a folder. Those that Spark wrote are
+folders of parts, in the order of their names (see `on_spark`).
 
 Times are int64 nanoseconds and ids int64, which every reader takes as they are; words are dictionary-encoded strings.
 """
@@ -67,8 +68,7 @@ def _writers(directory: Path, generator: Generator, events: int) -> Iterator[dic
         with contextlib.ExitStack() as stack:
             writers = {}
             for kind, path in unfinished.items():
-                columns = [*generator.columns[kind], *(payload.COLUMNS[kind] if generator.payload == "full" else ())]
-                described = schema(kind, columns).with_metadata({"nexmark": about})
+                described = schema(kind, columns_of(generator)[kind]).with_metadata({"nexmark": about})
                 writers[kind] = stack.enter_context(_writer(path, described))
             yield writers
         for kind, path in unfinished.items():
@@ -86,7 +86,7 @@ def _writer(path: Path, described: pa.Schema) -> pq.ParquetWriter:
 def read(directory: Path, columns: Mapping[str, Sequence[str]] = COLUMNS) -> Events:
     """The columns wanted of each kind, as the generator gives them: words as codes."""
     found = {kind: paths(directory)[kind] for kind in columns}
-    if missing := [path.name for path in found.values() if not path.is_file()]:
+    if missing := [path.name for path in found.values() if not parts(path)]:
         raise FileNotFoundError(
             f"{directory} has no {' and no '.join(missing)}; make them by: "
             f"python -m nexmark generate --events N --out {directory}"
@@ -98,10 +98,26 @@ def count(directory: Path) -> int:
     """How many events there are, of all kinds."""
     total = 0
     for path in paths(directory).values():
-        if path.is_file():
-            with _damaged(path):
-                total += pq.read_metadata(path).num_rows
+        for part in parts(path):
+            with _damaged(part):
+                total += pq.read_metadata(part).num_rows
     return total
+
+
+def parts(path: Path) -> list[Path]:
+    """The file itself, or the files in a folder that Spark wrote; none if there is neither."""
+    return sorted(path.glob("part-*.parquet")) if path.is_dir() else [path] if path.is_file() else []
+
+
+def columns_of(generator: Generator) -> dict[str, list[str]]:
+    """By kind, the columns that are written."""
+    full = generator.payload == "full"
+    return {kind: [*plain, *(payload.COLUMNS[kind] if full else ())] for kind, plain in generator.columns.items()}
+
+
+def words_of(kind: str) -> set[str]:
+    """The columns of a kind that are strings."""
+    return {*ENCODED, *payload.COLUMNS[kind]}
 
 
 @contextlib.contextmanager
@@ -115,6 +131,18 @@ def _damaged(path: Path) -> Iterator[None]:
 
 
 def _columns(path: Path, kind: str, names: list[str]) -> Table:
+    """Of all parts, in their order."""
+    tables = [_columns_of_part(part, names) for part in parts(path)]
+    if len(tables) == 1:
+        return tables[0]
+    return {name: _joined([table[name] for table in tables]) for name in names}
+
+
+def _joined(columns: Sequence[Column | pa.Array]) -> Column | pa.Array:
+    return pa.concat_arrays(columns) if isinstance(columns[0], pa.Array) else np.concatenate(columns)
+
+
+def _columns_of_part(path: Path, names: list[str]) -> Table:
     with _damaged(path):
         file = pq.ParquetFile(path, page_checksum_verification=True)
         present = file.schema_arrow.names
@@ -145,6 +173,14 @@ def arrow(kind: str, table: Table) -> pa.Table:
         for name, column in table.items()
     ]
     return pa.table(arrays, schema=schema(kind, list(table)))
+
+
+def plain_arrow(kind: str, table: Table) -> pa.Table:
+    """The same with words as plain strings."""
+    made = arrow(kind, table)
+    encoded = [pa.dictionary(pa.int32(), pa.utf8()) == field.type for field in made.schema]
+    columns = [column.cast(pa.utf8()) if coded else column for column, coded in zip(made.columns, encoded, strict=True)]
+    return pa.table(columns, names=made.column_names)
 
 
 def _type(kind: str, name: str) -> pa.DataType:

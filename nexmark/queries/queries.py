@@ -20,8 +20,9 @@ from nexmark.queries import folds
 from nexmark.queries.counting import counts_of_batch
 from nexmark.queries.daily import q17, q18, q19
 from nexmark.queries.distinct import q15, q16
+from nexmark.queries.foremost import foremost_bids
 from nexmark.queries.highest_bids import highest_of_batch
-from nexmark.queries.hot_auctions import PANES, PENDING, STATE, hottest, hottest_of_all, pane_of, up
+from nexmark.queries.hot_auctions import FINE, PANES, PENDING, STATE, hottest, hottest_of_all, pane_of, up
 from nexmark.queries.lookups import q0, q10, q13, q14, q21, q22
 from nexmark.queries.operators import Made, Operators
 from nexmark.queries.options import Events, Query, QueryOptions
@@ -67,7 +68,7 @@ def closed_auctions(events: Events, ops: Operators, options: QueryOptions) -> St
     """Every auction that was sold, when it closes, with its price."""
     auctions = events["auction"].columns.with_columns(lambda a: {"close_at": up(a["expires"], options.grid)})
     return ops.binary(
-        auctions, events["bid"],
+        auctions, foremost_bids(events["auction"], events["bid"]),
         key="id", value=["date_time", "expires", "reserve", "category", "seller", "close_at"], fold=folds.open_auction,
         right_key="auction", right_value=["price", "date_time", "event"], right_fold=folds.best_bid,
         due=folds.close_auction, name="closed auctions",
@@ -89,14 +90,14 @@ def q5(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]
     def panes(bids: Columns) -> Made:
         counted = counts_of_batch(bids, pane)
         end = counted["pane_end"]
-        key = counted["auction"] * PANES + end // pane % PANES
-        return {"key": key, **counted, "close_at": up(end, grid)}
+        return {"key": counted["auction"] * PANES + end // pane % PANES, **counted, "close_at": up(end, grid)}
 
-    counts = ops.state_machine(
-        events["bid"].columns.map(panes, "panes"),
-        key="key", value=["auction", "pane_end", "bids", "close_at"],
-        fold=folds.count_bids, due=folds.end_pane, name="q5 panes",
-    )  # fmt: skip
+    counts = events["bid"].columns.map(panes, "panes")
+    if pane >= FINE * grid:  # a pane has many times: what they count is added up first
+        counts = ops.state_machine(
+            counts, key="key", value=["auction", "pane_end", "bids", "close_at"],
+            fold=folds.count_bids, due=folds.end_pane, name="q5 panes",
+        )  # fmt: skip
     fold = hottest(options.q5_window, slide, grid)
     best = ops.unary(counts, key="auction", fold=fold, state=STATE, pending=PENDING, name="q5 windows")
     return best.columns.gather("window_end", hottest_of_all, name="q5")

@@ -7,6 +7,7 @@ from typing import Protocol
 from dataflow import Stream
 from dataflow.columns import Columns
 from dataflow.state.folds.fold import fold
+from nexmark.queries.foremost import foremost_bids
 from nexmark.queries.hot_auctions import up
 from nexmark.queries.operators import Operators
 from nexmark.queries.options import Events, QueryOptions
@@ -73,7 +74,7 @@ def q9(events: Events, ops: Operators, options: QueryOptions) -> Stream[Columns]
     """Winning bids: every auction that was sold, when it closes, with the bid that won."""
     auctions = events["auction"].columns.with_columns(lambda a: {"close_at": up(a["expires"], options.grid)})
     return ops.binary(
-        auctions, events["bid"],
+        auctions, foremost_bids(events["auction"], events["bid"]),
         key="id", value=["date_time", "expires", "reserve", "category", "seller", "close_at"], fold=offer_for_sale,
         right_key="auction", right_value=["price", "date_time", "event", "bidder"], right_fold=best_whole_bid,
         due=sell, name="q9",

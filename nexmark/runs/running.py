@@ -46,6 +46,7 @@ class RunPlan:
     updates: Sequence[tuple[int, Update]] = ()
     keep: bool = False  # whether workers return their rows
     output: Path | None = None  # where each worker puts its rows: a part of the file of this name
+    making: str = "read"  # which part of generating is part of the run: see `sources.Generated`
 
     @property
     def epoch_events(self) -> int:
@@ -65,7 +66,7 @@ class RunPlan:
         needs = NEEDS[self.query]
         if self.given is not None:
             return Given(self.given, needs, self.epoch_events)
-        return Generated(self.config, needs, self.events, self.epoch_events)
+        return Generated(self.config, needs, self.events, self.epoch_events, self.making)
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ async def main(
     job.configure(plan.updates if worker.index == 0 else ())
     shown = terminal is not None and worker.index == 0
     progress = ProgressBar(f"running {plan.query}", source.epochs, sys.stderr, lines=True, terminal=terminal)
+    source.prepare(worker.index, worker.peers)
     await agree_on_start(worker)
     started, cpu = time.perf_counter(), time.process_time()
     for number in range(source.epochs):

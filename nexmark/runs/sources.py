@@ -31,20 +31,40 @@ class EventSource(Protocol):
     def time(self, number: int) -> int:
         """The dataflow's time at which an epoch is sent."""
 
+    def prepare(self, index: int, peers: int) -> None:
+        """Called on each worker before the clock starts."""
+
     def share(self, number: int, index: int, peers: int) -> Share:
         """One worker's part of an epoch, in columns by kind."""
 
 
-class Generated:
-    """Epochs of generated events: so many each, and whole groups of those that come out of order."""
+MAKING = ("read", "all", "ready")
 
-    def __init__(self, config: Config, needs: Needs, events: int, batch: int) -> None:
+
+class Generated:
+    """Epochs of generated events: so many each, and whole groups of those that come out of order.
+
+    `making` says what of it is part of the run: `"read"`, the columns that the query reads are made as it goes;
+    `"all"`, so are all others, and left; `"ready"`, nothing is: each worker has its events when the clock starts.
+    """
+
+    def __init__(self, config: Config, needs: Needs, events: int, batch: int, making: str = "read") -> None:
+        if making not in MAKING:
+            raise ValueError(f"making is {making!r}; it is one of {', '.join(MAKING)}")
+        self._needs = needs if making == "all" else None
+        self._prepares = making == "ready"
+        self._ready: list[Share] = []
         self.events = events
         self.size = -(-batch // config.group) * config.group
         self.epochs = -(-events // self.size)
         self.grid = max(1, int(min(self.size * config.delay, _LONGEST)))
         self._config = config
-        self._generator = Generator(config, columns=needs)
+        self._generator = Generator(config, columns=with_plain(needs) if making == "all" else needs)
+
+    def prepare(self, index: int, peers: int) -> None:
+        """Makes this worker's events, if they are to be ready."""
+        if self._prepares:
+            self._ready = [self._made(number, index, peers) for number in range(self.epochs)]
 
     def time(self, number: int) -> int:
         """The grid's last time that is not after the first event."""
@@ -53,10 +73,15 @@ class Generated:
 
     def share(self, number: int, index: int, peers: int) -> Share:
         """A contiguous part."""
+        return self._ready[number] if self._ready else self._made(number, index, peers)
+
+    def _made(self, number: int, index: int, peers: int) -> Share:
         first = number * self.size
         last = min(first + self.size, self.events)
         low, high = _part(first, last, index, peers)
-        return self._generator.events(range(low, high))
+        made = self._generator.events(range(low, high))
+        needs = self._needs
+        return made if needs is None else {kind: {name: made[kind][name] for name in needs[kind]} for kind in needs}
 
 
 class Given:
@@ -84,6 +109,9 @@ class Given:
             kind: {name: np.require(self._tables[kind][name], requirements=["C", "W"]) for name in needs[kind]}
             for kind in needs
         }  # writable: Arrow's arrays are not, and compiled code tells the two apart
+
+    def prepare(self, index: int, peers: int) -> None:
+        """They are there."""
 
     def time(self, number: int) -> int:
         """The grid's time at which an epoch begins."""

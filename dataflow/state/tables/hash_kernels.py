@@ -30,7 +30,7 @@ from dataflow.state.memory.allocation import (
     size_for,
     size_of,
 )  # fmt: skip
-from dataflow.state.tables.blocks import fetch_meta, fetch_row
+from dataflow.state.tables.blocks import BLOCK, fetch_meta, fetch_row
 
 TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -224,16 +224,25 @@ def make_block(
 
 @kernel(types.int64(WORDS, META_ARRAY, CTL_ARRAY, types.int64, types.uint64, READ, types.int64[::1]))
 def rows_of(words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, keys: Words, rows: Ints) -> Int:
-    """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after."""
-    for i in range(keys.size):
-        hashed = mix(keys[i])
-        row = find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP)
-        if row < 0:
-            return row
-        meta[np.int64(hashed >> shift), RECORDS] += 1
-    for i in range(keys.size):
-        hashed = mix(keys[i])
-        rows[i] = find(words, meta, stride, np.int64(hashed >> shift) >> ctl[DEEP], hashed | TOP)
+    """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after.
+
+    A block at a time, whose rows are fetched before they are looked for. Only where one was made are all found again.
+    """
+    tags = np.empty(BLOCK, np.uint64)
+    deep = np.uint64(ctl[DEEP])
+    made = False
+    for start in range(0, keys.size, BLOCK):
+        count = min(keys.size - start, BLOCK)
+        fetch_hashed(words, meta, stride, shift, deep, keys, start, count, tags, 1)
+        if not find_block(words, meta, stride, shift + deep, tags, count, rows[start : start + count]):
+            made = True
+            if not make_block(words, meta, ctl, stride, shift, tags, count, rows[start : start + count]):
+                return FULL
+    if made:
+        for start in range(0, keys.size, BLOCK):
+            count = min(keys.size - start, BLOCK)
+            fetch_hashed(words, meta, stride, shift, deep, keys, start, count, tags, 0)
+            find_block(words, meta, stride, shift + deep, tags, count, rows[start : start + count])
     return 0
 
 
