@@ -210,7 +210,7 @@ async def supervise_host(
             nursery.start_soon(watch_workers)
             pipes = await _connect_supervisors(cluster, cluster.wait, crew.stderr)
             await others.start(nursery, pipes)
-            if cluster.process == 0:
+            if cluster.process == 0 and lives is None:
                 nursery.start_soon(_welcome_guests, crew, cluster)
             if lives is not None:
                 await _begin(crew, others, lives)

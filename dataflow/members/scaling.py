@@ -59,6 +59,8 @@ class _Request:
     @property
     def title(self) -> str:
         """What was asked for."""
+        if self.guests is not None:
+            return f"{self.guests.count} come from another host"
         target = self.change.target
         return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
 

@@ -7,10 +7,11 @@ import sys
 import trio
 
 from dataflow.page.beside import wait_for_end_of, wait_for_run
-from dataflow.page.serving import listen, serve_page
 
 
 async def _main(pid: int) -> None:
+    from dataflow.page.serving import listen, serve_page
+
     async with trio.open_nursery() as nursery:
 
         async def end() -> None:
@@ -27,7 +28,8 @@ def _tell(address: str) -> None:
     print(f"dataflow: the page of this run: {address}", file=sys.stderr, flush=True)
 
 
-try:
-    trio.run(_main, int(sys.argv[1]))
-except KeyboardInterrupt:
-    sys.exit(130)
+if __name__ == "__main__":
+    try:
+        trio.run(_main, int(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)

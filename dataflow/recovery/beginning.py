@@ -51,7 +51,7 @@ class Beginnings:
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
         self._first = True
         self._failed = 0  # tries in a row, because the storage could not be reached
-        self._since = clock()  # when the run began, or the failure was seen that the next life follows
+        self._since: float | None = None  # when the first life was begun, or the failure seen that the next one follows
         self._lives = 0
 
     def failure_seen(self) -> None:
@@ -64,6 +64,8 @@ class Beginnings:
 
         After a StorageError the next try waits a while, the longer the more there were.
         """
+        if self._since is None:
+            self._since = self._clock()  # not before: a simulation's clock runs with its loop
         if self._failed:
             await trio.sleep(min(_LONGEST, _PAUSE * 2.0 ** (self._failed - 1)))
         try:
@@ -95,6 +97,7 @@ class Beginnings:
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
         title = _title(claimed) + "".join(what_comes_again(claimed[dataflow]) for dataflow in before)
+        assert self._since is not None
         resume = Resume(self._recovery, incarnation, manifests, self._since, title if again else "")
         return Beginning(resume, title)
 

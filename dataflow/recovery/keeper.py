@@ -27,7 +27,7 @@ from dataflow.recovery.committing import add_commit, add_manifest
 from dataflow.recovery.gates import Gates
 from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
-from dataflow.recovery.pacing import Pace
+from dataflow.recovery.pacing import WritingPace
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
 from dataflow.recovery.savepoints import Wish, Wishes
@@ -253,7 +253,7 @@ class Keeper:
         """Copies and puts shards, a little in each turn, over so many seconds at most if there is much to do."""
         writer = self.vault.writer()
         size = sum(share.frozen.size for share in shares.values() if share.frozen is not None)
-        pace = Pace(self._context.clock, size, seconds)
+        pace = WritingPace(self._context.clock, size, seconds)
         for name, share in shares.items():
             while share.frozen is not None and (copied := share.frozen.pop(writer.place)) is not None:
                 shard, pieces = copied

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+import dataflow.comm.columns  # noqa: F401  # batches are values, too: what is delayed, and what a sink has to show
 from dataflow.comm import codec
 from dataflow.errors import DataflowError
 

@@ -11,7 +11,7 @@ _TURN = 1 << 17  # bytes that are copied in one turn
 _LEAST = 0.0005  # seconds that are worth a sleep
 
 
-class Pace:
+class WritingPace:
     """Spreads the copying of `size` bytes over at most `seconds`. Where that is no time at all, it gives others their
     turn, and goes on."""
 

@@ -127,7 +127,7 @@ class Configurations(Generic[A]):
     def take_over(self, plain: PlainHistory) -> list[int]:
         """Takes over what another worker has; the times for which there are pending updates."""
         first, since, pending, plans = plain
-        self._plans.take_over(plans)
+        self._plans.take_over(*plans)
         self.restore(*_from_plain(*first))
         for time, configuration in since:
             before = self._first

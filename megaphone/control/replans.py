@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,9 +207,8 @@ class KnownPlans:
         """What is final, for a worker that joins."""
         return [dict(self._past), [[time, dict(changes)] for time, changes in self._since.items()]]
 
-    def take_over(self, plain: Sequence[Any]) -> None:
+    def take_over(self, past: Mapping[int, str], since: Iterable[tuple[int, Mapping[int, str]]]) -> None:
         """Takes over what another worker knows."""
-        past, since = plain
         self._past, self._since = dict(past), {time: dict(changes) for time, changes in since}
 
     def not_alone(self) -> None:

@@ -87,6 +87,11 @@ class Viewer:
         actions = ActionChains(self.chrome).click_and_hold(what).move_by_offset(30, 5).move_to_element(to).release()
         actions.perform()
 
+    def complaints(self) -> list[str]:
+        """What the browser has said about errors since it was last asked."""
+        said = self.chrome.get_log("browser")  # type: ignore[no-untyped-call]
+        return [each["message"] for each in said if each["level"] == "SEVERE"]
+
     def requests(self) -> list[str]:
         """The addresses of everything that the page has loaded or asked for."""
         return list(self.run("return performance.getEntries().map((each) => each.name)"))  # type: ignore[call-overload]

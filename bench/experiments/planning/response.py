@@ -98,13 +98,16 @@ async def main(worker: dataflow.Worker, load: ResponseLoad) -> tuple[float, floa
     controller.migrate(places.map())
     tweets, shares = _tweets(load.window + 20 + load.calm * (load.migrations + 1)), list[float]()
     tables: Tables | None = None
+    todo, starts = load.starts, list[int]()  # a migration begins late where the one before has not ended
     begin = time.perf_counter()
     for epoch, come in enumerate(tweets):
         gone = tweets[epoch - load.window] if epoch >= load.window else []
         handle.send([(1, words) for words in come] + [(-1, words) for words in gone])
         if epoch == load.starts[0] - 10 and load.method == "MTM-aware":
             tables = await trio.to_thread.run_sync(_tables, *_seen(controller))
-        if epoch in load.starts:
+        if todo and epoch >= todo[0] and not controller.busy:
+            starts.append(epoch)
+            todo.pop(0)
             plan = _plan(load.method, places, 5 - len(set(places.map().tolist())), *_seen(controller), tables)
             places = plan.assignment
             shares.append(plan.share)
@@ -117,8 +120,8 @@ async def main(worker: dataflow.Worker, load: ResponseLoad) -> tuple[float, floa
     while len(done) < len(tweets):
         await probe.wait_passed(2 * len(done) + 1)
         _note(done, probe, len(tweets) - 1)
-    late = [done[e] - begin - PACE * (e + 1) for start in load.starts for e in range(start, start + round(2 / PACE))]
-    return fmean(late), fmean(shares)
+    after = (e for start in starts for e in range(start, min(start + round(2 / PACE), len(tweets))))
+    return fmean(done[e] - begin - PACE * (e + 1) for e in after), fmean(shares)
 
 
 async def _until(due: float, look: Callable[[], None]) -> None:
