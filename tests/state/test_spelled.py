@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import megaphone
-from dataflow import Recovery, Worker
+from dataflow import Recovery, Stream, Worker
 from dataflow.columns import Columns, spelling
 from dataflow.errors import ConstructionError
 from dataflow.state import native
@@ -268,6 +268,7 @@ def test_a_join_by_any_key(kind: str, moves: bool, seed: int) -> None:
             (first, left), (second, right) = scope.input(), scope.input()
             what: Any = {"key": names if width > 1 else "k0", "value": ["a"], "right_value": ["b"], "name": "pairs"}
             what |= {} if width > 1 else {"keys": megaphone.spelled(21)}
+            pairs: Stream[Columns]
             if moves:
                 pairs = megaphone.join(scope.control(), left, right, bins=8, **what)
             else:
