@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,17 +56,32 @@ def spawning() -> Iterator[Spawned | None]:
     """Spawns a process for whoever takes it inside; it is ended if nobody has. None if that cannot be done, as will be
     found out, and said, where it is needed."""
     spawned: Spawned | None = None
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
-        try:
-            with contextlib.suppress(OSError):
-                spawned = spawn()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what has come meanwhile is raised here
+        with _endings_put_off(), contextlib.suppress(OSError):
+            spawned = spawn()
         yield spawned
     finally:
         if spawned is not None:
             spawned.abandon()
+
+
+@contextmanager
+def _endings_put_off() -> Iterator[None]:
+    """Ctrl-C and SIGTERM that come meanwhile are raised afterwards, if they would have ended this process. (To block
+    them is not enough: where there are other threads, one of these gets the signal, and the main thread raises.)"""
+    received: list[int] = []
+    in_main = threading.current_thread() is threading.main_thread()
+    ending = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: handler for number in ENDINGS if in_main and (handler := signal.getsignal(number)) in ending}
+    try:
+        for number in before:
+            signal.signal(number, lambda number, _: received.append(number))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for first in received[:1]:
+            signal.raise_signal(first)
 
 
 def spawn() -> Spawned:

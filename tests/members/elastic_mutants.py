@@ -7,7 +7,6 @@ from typing import Any
 from dataflow.members import reports
 from dataflow.members.reading import Standing
 from dataflow.operators import partitioned
-from dataflow.operators.finding import Dealing
 from dataflow.recovery.between import FollowingKeeper
 from dataflow.recovery.keeper import Keeper
 from tests.members.mutants import patched
@@ -16,16 +15,6 @@ from tests.members.mutants import patched
 def positions_forgotten() -> Any:
     """Heirs begin at the beginning."""
     return patched(Standing, "read", classmethod(lambda cls, plain: cls(plain[0], plain[1])))
-
-
-def history_forgotten() -> Any:
-    """Heirs know where a partition stands now, and not where it stood before a cut."""
-
-    def read(cls: Any, plain: Any) -> Any:
-        over, time, behind, history = plain
-        return cls(over, time, history[-1][1] if history else behind, [])
-
-    return patched(Standing, "read", classmethod(read))
 
 
 def still_reads() -> Any:
@@ -41,22 +30,6 @@ def sends_while_stopped() -> Any:
         return not self._context.dropped
 
     return patched(partitioned._Reading, "_may_send", may_send)
-
-
-def heirs_too_early() -> Any:
-    """Heirs send at times that are before those at which the partition was read."""
-    return patched(partitioned._Reading, "_shift", lambda self, time: None)
-
-
-def news_believed() -> Any:
-    """The finder does not know that partitions have gone elsewhere."""
-    deal = Dealing.deal
-
-    def forgetful(self: Any, found: list[str], members: tuple[int, ...]) -> Any:
-        self.readers = {}
-        return deal(self, found, members)
-
-    return patched(Dealing, "deal", forgetful)
 
 
 def cut_ignored() -> Any:
@@ -85,10 +58,8 @@ def not_parted() -> Any:
 
 MUTANTS = [
     positions_forgotten,
-    history_forgotten,
     still_reads,
     sends_while_stopped,
-    heirs_too_early,
     cut_ignored,
     rights_too_late,
     left_uncovered,

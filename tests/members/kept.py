@@ -17,7 +17,7 @@ import megaphone
 from dataflow import sinks
 from dataflow.operators.partitions import Partitions
 
-EACH = 600  # records of a partition
+EACH = 150  # records of a partition
 PARTITIONS = ("a", "b", "c", "d", "e")
 
 

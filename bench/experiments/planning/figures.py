@@ -195,7 +195,7 @@ def figure_17(run: Run) -> None:
         name = f"m = {len(scale.tasks)}, τ = {tau}"
         panels[f"state moved by a migration (%);\n{scale.label}, τ = {tau}"], seconds[name] = _by_gamma(run, scale, tau)
     panels["PMC in one process (s of processor time)"] = seconds
-    note = " Bars: standard error. γ = 0 is SSM but for which of equally cheap plans. "
+    note = " Bars: standard error. Where all is enumerated, γ = 0 is SSM but for which of equally cheap plans. "
     note += _grids(paper, (TIGHT, TAU), GAMMA)
     draw_lines(run, "Effect of the discount factor", "γ", "", panels, note=note)
 
