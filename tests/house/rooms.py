@@ -49,7 +49,7 @@ dataflow.state.store: dataflow.channels dataflow.state.arrays dataflow.state.pie
 dataflow.state.memory: dataflow.compiled dataflow.state.arrays
 dataflow.state.tables: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory
 dataflow.state.folds: dataflow.columns dataflow.compiled dataflow.errors dataflow.state.arrays dataflow.state.memory dataflow.state.tables dataflow.state.values
-dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time
+dataflow.state.stores: dataflow.channels dataflow.columns dataflow.comm dataflow.comm.values dataflow.errors dataflow.state dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.tables dataflow.state.values dataflow.time | dataflow.build
 dataflow.state: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.operators dataflow.state.arrays dataflow.state.folds dataflow.state.memory dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time | dataflow.run
 dataflow.joins: dataflow.build dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
 dataflow.windows: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.events dataflow.state dataflow.state.stores dataflow.time dataflow.values
