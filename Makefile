@@ -14,12 +14,12 @@ UV      := uv>=0.9,<1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## a million keys move between two workers while the stream flows: live, and as a picture
+demo: $(READY) ## a million keys move between workers, who come and go, while the stream flows: live, and as a picture
 	@echo "--- Two workers, two processes: each number goes to the worker that its value names (examples/hello.py)"
 	@$(BIN)/python examples/hello.py
 	@echo "--- A word count whose state moves from worker 0 to worker 1 at time 1, while it counts (examples/wordcount.py)"
 	@$(BIN)/python examples/wordcount.py
-	@echo "--- NEXMark Q8: two million persons, half of one worker's state moves to the other and back, in three ways"
+	@echo "--- NEXMark Q8: two million persons, half of one worker's state moves to the other and back, in three ways; then a third worker joins and leaves"
 	@$(BIN)/python -m nexmark demo
 
 # pyproject.toml tells pytest to run the packages' doctests as well; the tests include one that runs every example.
@@ -30,8 +30,9 @@ lint: $(READY) ## ruff and mypy only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The servers that tests start come with the lock, except PostgreSQL. It is installed where that is ours to do (root on
-# Debian); elsewhere its tests are skipped, and say so. An install that fails is told, and is no reason not to test.
+# The servers that tests start come with the lock, except PostgreSQL; and the browser does not. They are installed where
+# that is ours to do (root on Debian); elsewhere their tests are skipped, and say so. An install that fails is told, and
+# is no reason not to test.
 servers:
 	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -41,6 +42,15 @@ servers:
 			|| echo "postgresql could not be installed: its tests are skipped"; \
 	else \
 		echo "no PostgreSQL server here: its tests are skipped. Debian: apt-get install postgresql; macOS: brew install postgresql"; \
+	fi
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium, for the tests of the live page"; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium chromium-driver fonts-dejavu-core' >/dev/null \
+			|| echo "chromium could not be installed: the tests of the page in a browser are skipped"; \
+	else \
+		echo "no Chromium here: the tests of the page in a browser are skipped. Debian: apt-get install chromium chromium-driver"; \
 	fi
 
 soak: $(READY) ## random cases for SECONDS (300 unless you say: make soak SECONDS=3600), or CASES of each kind

@@ -10,6 +10,7 @@
   `epochs`: closed loops of tiny epochs. `sampling`: where their time goes. `footprint`: what a migration costs in
   memory.
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
+  `patterns`: frequent patterns over a window, an application of the paper on optimal migration.
 - `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:
   what other systems do with the same.
 - `simulator`: clusters on a virtual clock, from measured costs.

@@ -23,6 +23,7 @@ from dataflow.state import native as stateful
 from dataflow.state.folds.fold import fold
 from megaphone import harness
 from megaphone.migration.strategies import Strategy
+from planners import BinMap, Plan, Tasks, progressive, schedule, scheduled
 
 Keys = NDArray[np.uint64]
 Counts = NDArray[np.int64]
@@ -218,6 +219,7 @@ class CountLoad:
     migrations: tuple[tuple[float, str], ...] = ()  # (when, which strategy)
     batch: int = 16
     swap: bool = False  # whether worker 1 sends as many bins as it receives
+    block: int = 1  # so many neighbouring bins move together: what planners take for one
     outstanding: int = 1000
 
 
@@ -236,6 +238,20 @@ def strategy_of(name: str, batch: int) -> Strategy:
         "optimized": megaphone.matched(gap=GAP),
     }
     return made[name]
+
+
+def linked(name: str, batch: int, here: NDArray[np.integer], there: NDArray[np.integer], block: int) -> Strategy:
+    """Strategies that planners make, for blocks of bins of one size: mini-migrations, and schedules over the links."""
+    if name == "progressive":
+        return progressive(batch)
+    first = slice(None, None, block)
+    tasks = Tasks([1] * len(here[first]), [1] * len(here[first]))
+    plan = Plan.between("", BinMap(here[first].tolist(), range(2)), BinMap(there[first].tolist(), range(2)), tasks)
+    pieces = name == "scheduled in pieces"
+    return scheduled(schedule(plan, pieces=pieces), counts=[block] * len(tasks))
+
+
+LINKED = ("progressive", "scheduled", "scheduled in pieces")
 
 
 def halved(bins: int, swap: bool = False, workers: int = 2) -> NDArray[np.int64]:
@@ -260,8 +276,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
     todo = [(round(when / load_.epoch), name) for when, name in load_.migrations]
     homes: Iterator[NDArray[np.int64]] = iter(())
     if setup.bins:
-        away = halved(setup.bins, load_.swap, worker.peers)
-        homes = itertools.cycle((away, np.arange(setup.bins) % worker.peers))
+        blocks = setup.bins // load_.block
+        ends = (halved(blocks, load_.swap, worker.peers), np.arange(blocks) % worker.peers)
+        homes = itertools.cycle(np.repeat(end, load_.block) for end in ends)
 
     def send(epoch: int, low: int, high: int) -> None:
         size = high - low
@@ -272,7 +289,9 @@ async def open_loop(worker: dataflow.Worker, setup: Setup, load_: CountLoad) -> 
                 episodes.end()
             if todo and epoch >= todo[0][0] and not counter.controller.busy:
                 _, name = todo.pop(0)
-                counter.controller.migrate(next(homes), strategy_of(name, load_.batch))
+                here, there = np.array(counter.controller.configuration), next(homes)
+                made = linked(name, load_.batch, here, there, load_.block) if name in LINKED else None
+                counter.controller.migrate(there, made or strategy_of(name, load_.batch))
                 episodes.begin(name)
 
     inputs = [counter.keys, counter.controller or counter.control]

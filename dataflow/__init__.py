@@ -30,7 +30,8 @@ Where things are:
 - `testing`: a test kit, in which every interleaving is a seed. `errors`: everything that is raised. `__main__`:
   `python -m dataflow`.
 - `values`: names for users' own values. `text`: text of another process, made fit for people to read.
-- `commands`: what it can do besides running programs. `notebook`: runs in the background, with a view.
+- `commands`: what it can do besides running programs. `page`: a run in a browser. `notebook`: runs in the background,
+  with a view.
 """
 
 from importlib import import_module
@@ -87,9 +88,15 @@ _HOMES = {  # imported when somebody asks for them: a program that starts worker
     "Worker": "dataflow.run.worker",
     "read_events": "dataflow.operators.replay",
 }
+_ROOMS = {  # programs that imported this package alone have used these
+    "asking", "build", "channels", "columns", "comm", "members", "operators", "progress", "recovery", "run", "text",
+    "time", "values",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"dataflow.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_HOMES[name]), name)

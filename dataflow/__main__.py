@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 import traceback
+from contextlib import ExitStack
 from operator import attrgetter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from dataflow.commands import (
     metrics,
     migrate,
     on_spark,
+    page,
     profile,
     save,
     scaling,
@@ -34,12 +36,14 @@ from dataflow.errors import DataflowError, Terminated
 from dataflow.execute import Main, check_main, execute
 from dataflow.launch.cluster import run_cluster
 from dataflow.launch.environment import hosts_of_environment, names_manager
+from dataflow.launch.guests import Guest, free_port, run_guest
 from dataflow.launch.health import parse_health
 from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
 from dataflow.recovery.policy import Recovery
 from dataflow.run.defaults import WARN_AFTER
+from dataflow.run.logs import FORMATS, LEVELS, begin_logging
 
 EPILOG = """\
 one host:
@@ -116,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--name", metavar="NAME", help="by which it is found from another shell (default: MODULE)")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
     run.add_argument("--hosts", metavar="FILE", help="one host:port per line; or slurm, or kubernetes:SERVICE:REPLICAS")
+    run.add_argument("--join", metavar="HOST:PORT", help="join a run that listens there (its first host)")
     run.add_argument("--process", type=int, metavar="I", help="which line of the file this host is, from 0")
     run.add_argument("--secret", type=Path, metavar="FILE", help="what all hosts know and nobody else")
     run.add_argument("--listen", metavar="ADDRESS", help="where to listen (default: loopback, 127.0.0.1)")
@@ -135,9 +140,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="say what is waited for when nothing moves for so long (default: 10; 0: never)",
     )
+    run.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=f"log on standard error: {', '.join(LEVELS)}")
+    run.add_argument("--log-format", choices=FORMATS, default="text", metavar="KIND", help="text (default), or json")
+    run.add_argument("--page", action="store_true", help="serve a live page of it on loopback; its address is printed")
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
     for command in (
-        listing, status, top, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
+        listing, status, top, page, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
     ):
         command.add_parser(commands)
     _add_recovery(run)
@@ -155,6 +163,10 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
     group.add_argument("--every", type=float, metavar="SECONDS", help="between snapshots (default: 10)")
     group.add_argument("--keep", type=int, metavar="N", help="how many snapshots are kept (default: 3)")
     group.add_argument("--restarts", type=int, metavar="N", help="how often a failure is tried again (default: 5)")
+    group.add_argument(
+        "--no-replace", dest="replace", action="store_false", default=None,
+        help="a worker that dies is not replaced: the others go on without it",
+    )  # fmt: skip
     group.add_argument("--window", type=float, metavar="SECONDS", help="in which restarts are counted (default: 600)")
     group.add_argument("--fresh", action="store_true", default=None, help="give up what was saved: start anew")
     group.add_argument("--drop", action="append", metavar="NAME", help="give up the saved state of an operator")
@@ -162,11 +174,11 @@ def _add_recovery(run: argparse.ArgumentParser) -> None:
 
 
 def _recovery(options: argparse.Namespace) -> Recovery | None:
-    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from")
+    names = ("every", "keep", "restarts", "window", "fresh", "drop", "start_from", "replace")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.recovery is None:
         for name in given:
-            option = "from" if name == "start_from" else name
+            option = {"start_from": "from", "replace": "no-replace"}.get(name, name)
             raise UsageError(f"--{option} is for snapshots: say where they are kept, with --recovery")
         return None
     try:
@@ -182,39 +194,22 @@ def _secret(_: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     program = _find(options.program)
-    warn_after = options.warn_after or None
+    _check(options)
     health = parse_health(options.health) if options.health is not None else None
-    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health)
-    if options.workers < 1 or options.limit < 1:
-        raise UsageError("--workers and --limit must be at least 1")
-    if not options.warn_after >= 0:
-        raise UsageError("--warn-after must not be negative")
-    if options.name is not None:
-        try:
-            check_run_name(options.name)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
+    log = "" if options.log_level is None else f"{options.log_level} {options.log_format}"
+    warn_after = options.warn_after or None
+    settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health, log=log)
     recovery = _recovery(options)
-    cluster = _cluster(options)
+    guest = _guest(options)
+    cluster = _cluster(options) if guest is None else None
     on_spark.check_options(options)
-    name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     try:
-        if options.on == "spark":
-            on_spark.run(program, options, settings, recovery)
-        elif cluster is not None:
-            run_cluster(program, tuple(options.arguments), cluster, settings, recovery, name)
-        else:
-            execute(
-                program,
-                *options.arguments,
-                workers=options.workers,
-                debug=options.debug,
-                limit=options.limit,
-                prefix=options.prefix,
-                warn_after=warn_after,
-                recovery=recovery,
-                name=name,
-            )
+        with ExitStack() as stack:
+            if options.page:
+                from dataflow.page.beside import page_beside
+
+                stack.enter_context(page_beside())
+            _start(program, options, settings, recovery, guest or cluster)
     except ClusterError:
         raise
     except BrokenPipeError:
@@ -224,6 +219,55 @@ def _run(options: argparse.Namespace) -> int:
         _show(error)
         return 1
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses what cannot be right, before anything is started."""
+    if options.workers < 1 or options.limit < 1:
+        raise UsageError("--workers and --limit must be at least 1")
+    if not options.warn_after >= 0:
+        raise UsageError("--warn-after must not be negative")
+    try:
+        if options.name is not None:
+            check_run_name(options.name)
+        if options.page:
+            from dataflow.page.beside import require_extra
+
+            require_extra()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _start(
+    program: Main,
+    options: argparse.Namespace,
+    settings: Settings,
+    recovery: Recovery | None,
+    others: Guest | Cluster | None,
+) -> None:
+    name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
+    if options.on == "spark":
+        begin_logging(settings.log)
+        on_spark.run(program, options, settings, recovery)
+    elif isinstance(others, Guest):
+        begin_logging(settings.log)
+        run_guest(program, tuple(options.arguments), others, settings)
+    elif others is not None:
+        begin_logging(settings.log)
+        run_cluster(program, tuple(options.arguments), others, settings, recovery, name)
+    else:
+        execute(
+            program,
+            *options.arguments,
+            workers=options.workers,
+            debug=options.debug,
+            limit=options.limit,
+            prefix=options.prefix,
+            warn_after=settings.warn_after,
+            recovery=recovery,
+            name=name,
+            log=settings.log,
+        )
 
 
 def _find(name: str) -> Main:
@@ -250,6 +294,27 @@ def _find(name: str) -> Main:
     return program
 
 
+def _guest(options: argparse.Namespace) -> Guest | None:
+    if options.join is None:
+        return None
+    for name in ("hosts", "process", "recovery", "on"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--join joins a run that others have started: leave out --{name}")
+    if options.secret is None:
+        raise UsageError("--join needs --secret: that of the run")
+    ((name, port),) = parse_hosts(options.join)
+    listen, colon, own = (options.listen or "127.0.0.1").rpartition(":")
+    if not colon or not own.isdecimal():
+        listen, own = options.listen or "127.0.0.1", ""
+    if is_loopback(listen) and not is_loopback(name):
+        raise UsageError(
+            f"the run is at {name}, and its workers connect to this host: say --listen ADDRESS, one that they can reach"
+        )
+    first = int(own) if own else free_port(listen, options.workers)
+    secret, tls = _read_secret(options.secret), _tls(options)
+    return Guest((name, port), listen, first, options.workers, secret, tls, options.wait)
+
+
 def _cluster(options: argparse.Namespace) -> Cluster | None:
     if options.hosts is None:
         for name in ("process", "secret", "listen", "cert", "key", "ca", "health"):
@@ -259,11 +324,7 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
     manager = names_manager(options.hosts)
     if (options.process is None and not manager) or options.secret is None:
         raise UsageError("several hosts need --process, and --secret (make one with `python -m dataflow secret`)")
-    tls = None
-    if options.cert or options.key or options.ca:
-        if not (options.cert and options.key and options.ca):
-            raise UsageError("TLS needs --cert, --key and --ca, all three")
-        tls = Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
+    tls = _tls(options)
     if manager:
         hosts, process = hosts_of_environment(options.hosts, os.environ)
         process = process if options.process is None else options.process
@@ -280,6 +341,14 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
         tls,
         options.wait,
     )
+
+
+def _tls(options: argparse.Namespace) -> Tls | None:
+    if not (options.cert or options.key or options.ca):
+        return None
+    if not (options.cert and options.key and options.ca):
+        raise UsageError("TLS needs --cert, --key and --ca, all three")
+    return Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
 
 
 def _readable(path: Path) -> Path:

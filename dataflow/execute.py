@@ -21,6 +21,7 @@ from dataflow.errors import DataflowError
 from dataflow.launch.descriptors import standard_numbers_taken
 from dataflow.launch.spawning import spawning
 from dataflow.run.defaults import WARN_AFTER
+from dataflow.run.logs import begin_logging
 
 if TYPE_CHECKING:
     from dataflow.recovery.policy import Recovery
@@ -40,6 +41,7 @@ def execute(
     warn_after: float | None = WARN_AFTER,
     recovery: str | os.PathLike[str] | Recovery | None = None,
     name: str | None = None,
+    log: str = "",
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -50,6 +52,7 @@ def execute(
     never, if None. `debug`: checks orders of timestamps and frontiers as it goes (slow). `recovery`: where snapshots
     are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
     on from the last snapshot. `name`: by which other shells find and steer it (`python -m dataflow`); the program's.
+    `log`: sets up `logging` in all processes, at a level: "info", or "info json" (docs/operating.md).
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -65,10 +68,11 @@ def execute(
     check_main(main, workers)
     check_warn_after(warn_after)
     refuse_inside_a_loop()
+    begin_logging(log)
     teller.close()
     name = suggest() if name is None else name
     try:
-        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name)
+        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name, log)
     except Exception as error:
         from dataflow.run.cells import point_at_cell
 
@@ -87,6 +91,7 @@ def _execute(
     warn_after: float | None,
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str,
+    log: str,
 ) -> list[R]:
     if workers == 1 or in_process:
         from dataflow.sharing import run_shared
@@ -96,7 +101,7 @@ def _execute(
         from dataflow.launch.supervisor import Settings, run_processes
         from dataflow.recovery.policy import as_recovery
 
-        settings = Settings(debug, limit, prefix, warn_after=warn_after)
+        settings = Settings(debug, limit, prefix, warn_after=warn_after, log=log)
         policy = as_recovery(recovery)
         results = run_processes(
             main, args, range(workers), workers, settings, recovery=policy, name=name, spawned=spawned

@@ -102,13 +102,18 @@ class _Loop:
         first = self._everyone[0]
         for number in numbers:
             assert number == len(self._everyone), "numbers are never used twice"
-            pump = Pump(number, peers, first.debug, first.flow.limit, first.warn_after, joins=True)
+            resume = None if first.recovery is None else first.recovery.for_joiner()
+            settings = (first.debug, first.flow.limit, first.warn_after)
+            pump = Pump(number, peers, *settings, recovery=resume, joins=True)
             self._everyone.append(pump)
             self._start(pump)
-            pump.changes.say(0, "ready")
+            pump.changes.say(0, "linked")
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members."""
+
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are none any more."""
 
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""

@@ -49,7 +49,13 @@ if TYPE_CHECKING:
     from megaphone.frames import col, collect, frame
     from megaphone.operators.columns import join
 
-ahead.expect("dataflow.state.folds.fold", "megaphone.operators.columns", "megaphone.router.columns")
+ahead.expect(
+    "dataflow.state.folds.fold",
+    "megaphone.operators.columns",
+    "megaphone.router.columns",
+    "megaphone.migration.steering",
+    "dataflow.progress.ordering",
+)
 
 
 def __getattr__(name: str) -> object:

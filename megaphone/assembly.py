@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataflow import Probe, Stream
-from dataflow.build.hooks import ShardLoads
 from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context, Keeps, OperatorBuilder
 from dataflow.members.roster import Roster
@@ -27,7 +26,8 @@ from megaphone.control.replans import KnownPlans, NoPlans, PlanSpace
 from megaphone.control.tree import BinTree, prefix_of
 from megaphone.control.updates import Update
 from megaphone.errors import ControlError
-from megaphone.keys.keyspace import KeySpace, as_list
+from megaphone.keys.keyspace import KeySpace
+from megaphone.load.news import BinLoads
 from megaphone.load.statistics import Statistics, collect
 from megaphone.migration.moving import BinMover
 from megaphone.router.kept_placement import KeptPlacement
@@ -35,6 +35,8 @@ from megaphone.router.routing import ControlPact, Routed, RoutedState, Router, S
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from dataflow.run.meters import Meter
 
     Out = TypeVar("Out", covariant=True, default=Any)  # what comes out of an operator
 else:
@@ -62,7 +64,9 @@ class Handle:
         store: SomeStore,
         control: Stream[Update],
         plans: KnownPlans,
+        name: str,
     ) -> None:
+        self.name = name
         self.bins = bins  # the finest
         self._roster = roster
         self.keys = keys
@@ -98,6 +102,11 @@ class Handle:
         """By key that lives apart from its bin, its worker, as far as that is final."""
         overrides = self._configurations.latest_overrides
         return {} if overrides is None else overrides.as_dict()
+
+    @property
+    def meter(self) -> Meter:
+        """Where what happens is noted, for those who look."""
+        return self.control.scope.dataflow.pump.meter
 
     def now(self) -> float:
         """The worker's clock, in seconds."""
@@ -154,24 +163,6 @@ class BinPlacement:
         return prefix_of(self._handle.tree.run_at(shard), self._handle.bins)
 
 
-class BinLoads:
-    """What an operator's bins cost (`dataflow.build.hooks.Loads`)."""
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def loads(self) -> ShardLoads:
-        """The last report of each bin, and the heavy keys of all workers."""
-        known = self._handle.statistics
-        heavy = [
-            (key, records, load.worker)
-            for load in known.heavy.values()
-            for key, records in zip(as_list(load.keys), load.key_records.tolist(), strict=True)
-        ]
-        heavy.sort(key=lambda each: -each[1])
-        return ShardLoads(known.seconds, known.records, known.nanoseconds, known.bytes, heavy)
-
-
 class Migratable(Stream[Out]):
     """The output of an operator that can be migrated, and the handle that a controller wants."""
 
@@ -218,7 +209,7 @@ def assemble(
     routers: list[Router[B]] = []
     statistics = Statistics(bins)
     statistics.kept = parts.reports
-    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, scope.worker, peers)
+    placed = KeptPlacement(lambda: routers[0].configurations, plans, statistics, roster, peers)
     shared.kept = KeptState(name, parts.store, placed, scope.dataflow)
 
     def make_router(context: Context) -> Callable[[], None]:
@@ -238,8 +229,7 @@ def assemble(
         arrivals = context.inputs[len(records)]
         shared.on_its_way = lambda: arrivals.on_its_way
         arrivals.on_taken = shared.activate_router
-        if isinstance(parts.plans, NoPlans):
-            context.follow()
+        context.follow()
         return parts.host(context, shared)
 
     shared.kept.watchers.append(lambda: shared.activate_router())
@@ -248,7 +238,7 @@ def assemble(
     probe.append(out.probe())
     scope.dataflow.watch(out.source, shared.activate_router)  # the frontier of S is no input of F
     handle = Handle(
-        bins, roster, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans
+        bins, roster, parts.keys, routers[0].configurations, probe[0], statistics, parts.store, control, plans, name
     )
     made = Migratable(out, handle)
     _register(name, made, ControlDoor(name, control, pact))

@@ -3,7 +3,7 @@
 The rooms, each of which uses those above it only:
 
 - `errors`: what planners refuse. `model`: tasks, limits, assignments as intervals and as maps of bins, plans.
-  `decoding`: what files say, checked.
+  `decoding`: what files say, checked. `showing`: what people see of a loop.
 - `intervals`: planners that give each node one interval of tasks: the cheapest migration (SSM), the cheapest known
   sequence (OMS), and what the papers compare with.
 - `links`: in which phases moves go over the links; progressive mini-migrations, as strategies for `megaphone`.
@@ -14,7 +14,7 @@ The rooms, each of which uses those above it only:
 - `spark`: the tables of projected costs, made on a cluster. The only room here that imports pyspark.
 - `live`: statistics to logs, logs to tables, tables to plans, while a dataflow runs.
 - `scaling`: how many workers a dataflow needs: the DS2 autoscaler.
-- `cli`: ``python -m planners plan | compare | explain | loop | order | scale`` (`__main__`).
+- `cli`: ``python -m planners plan | compare | explain | loop | live | order | scale`` (`__main__`).
 
 `import planners` is cheap: a name is imported with its room when it is first asked for, so that nobody waits for numba
 who plans nothing that is compiled, and nobody for `megaphone` who has nothing to migrate.

@@ -20,6 +20,7 @@ from tests.kills import connectors as connector_kills
 from tests.kills import kills
 from tests.launch import signals
 from tests.megaphone import cases as migrations
+from tests.members import crashing
 from tests.members import running as members
 from tests.nexmark import runs as queries
 from tests.plans import engine_cases as plans
@@ -31,6 +32,7 @@ KINDS = {
     "protocol": protocol.run_case,
     "program": programs.run_case,
     "members": members.run_case,
+    "elastic": crashing.run_elastic,
     "random program": random_programs.run_case,
     "migration": migrations.run_case,
     "query": queries.run_case,

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class LongRun:
         self.places, self.name, self.workers = places, name, workers
         self.starts = 0
         self.statuses: list[int] = []  # with which it has ended, one for each start but the last
+        self._killed = False  # whether we have
+        self._mending = threading.Lock()
         self.clock_can_jump = _build_clock(places.clock_library)
         self.set_clock(0)
         self._log = places.log.open("ab")
@@ -93,12 +96,14 @@ class LongRun:
         return self._process.pid
 
     def mend(self) -> bool:
-        """Starts it again if it has ended; whether that was so."""
-        if self._process.poll() is None:
-            return False
-        self.statuses.append(self._process.returncode)
-        self._process = self._start()
-        return True
+        """Starts it again if it has ended; whether it had done so by itself. Several threads may ask."""
+        with self._mending:
+            if self._process.poll() is None:
+                return False
+            self.statuses.append(self._process.returncode)
+            by_itself, self._killed = not self._killed, False
+            self._process = self._start()
+            return by_itself
 
     def readings(self) -> list[WorkerReading]:
         """Of all workers that answer; none while it starts."""
@@ -126,9 +131,15 @@ class LongRun:
 
     def kill_all(self) -> None:
         """kill -9 to everything that belongs to it."""
+        self._killed = True
         for pid in (*(reading.pid for reading in self.readings()), self.supervisor):
             kill(pid, signal.SIGKILL)
         self._process.wait()
+
+    def kill_worker(self, pid: int) -> None:
+        """kill -9 to one worker. Where there is one only, that is the whole run."""
+        self._killed = pid == self.supervisor
+        kill(pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Stops it for good."""

@@ -53,8 +53,9 @@ def save(world: Troubled) -> str:
 def kill_worker(world: Troubled) -> str:
     """kill -9 to one worker."""
     victim = world.chance.choice(world.run.await_workers())
-    kill(victim.pid, signal.SIGKILL)
-    return f"worker {victim.worker}"
+    world.run.kill_worker(victim.pid)
+    alone = ", the only one" if victim.pid == world.run.supervisor else ""
+    return f"worker {victim.worker}{alone}"
 
 
 def kill_run(world: Troubled) -> str:

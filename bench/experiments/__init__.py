@@ -3,10 +3,10 @@
 - `machine`: yardsticks, what the simplest things cost here. `tracker`, `pipeline`, `rows`, `processes`, `time_maps`:
   the engine's parts: progress, epochs, rows, two processes, maps of times. `workers`: what epochs cost on 2 to 64
   workers. `timeline`: where the time of such an epoch goes. `rows_count`: a word count in rows. `observing`: what
-  counters cost that are always on.
+  counters cost that are always on. `overload`: ten times the sustainable rate.
 - `count`: hash count and key count. `steps`: what matching, gaps and a bound on the latency do to migrations. `rivals`:
   pause and resume, and replication, beside them. `growing`: one operator from a thousand keys on. `pins`: key-level
-  routing. `open_loop`: latency under open-loop load.
+  routing. `open_loop`: latency under open-loop load. `scale`: workers that join and leave under it.
 - `megaphone_figures`, `megaphone_nexmark`: the figures of the Megaphone paper.
 - `nexmark`, `nexmark_generate`, `nexmark_latency`, `nexmark_migrate`: NEXMark's throughput, generator, latency and
   migrations.

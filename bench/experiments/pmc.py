@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,7 @@ from planners.mtm.search import cheapest
 from planners.mtm.transitions import Transitions
 
 SEED = 14
+Solver = Callable[..., tuple[float, int]]  # of cores, a problem and perhaps tasks: seconds and sweeps
 BUDGET = 600.0  # seconds: what the largest problem may take
 
 
@@ -111,10 +113,63 @@ def pmc_spark(run: Run) -> None:
             name = f"m = {m}, n = {low} to {high}, tau = {tau}: {many:,} partitionings"
             run.report(f"{name}, {sweeps} sweeps, 2 cores", seconds, "s")
             bar.advance()
-    _overhead(run, with_spark, _problem(*GROWTH[1 if run.quick else 3]))
+    _overhead(run, with_spark, _problem(*GROWTH[1 if run.quick else 4]))
 
 
-def _overhead(run: Run, with_spark: Callable[[int, MTMProblem], tuple[float, int]], problem: MTMProblem) -> None:
+@dataclass(frozen=True)
+class SweepCosts:
+    """What a sweep on Spark consists of, in seconds, measured here. One core is an executor's."""
+
+    fixed: float  # jobs, checkpoints, and the driver, however little there is to do
+    task: float  # each task besides
+    kernel: float  # each partitioning: the search for its targets, by one process
+    rest: float  # each partitioning: its row of the checkpoint, written and read, and settled, by one core
+    at: int  # partitionings that this was measured with
+    growth: float  # the search for targets among twice as many takes 2^growth as long
+
+    def seconds(self, partitionings: int, cores: int) -> float:
+        """A sweep over so many partitionings on so many cores, with four tasks for each."""
+        each = self.kernel * float((partitionings / self.at) ** self.growth) + self.rest
+        return self.fixed + 4 * cores * self.task + partitionings / cores * each
+
+
+@benchmark("pmc-model", "projected costs on 64 executors: a model from measured parts, judged by one core and two here")
+def pmc_model(run: Run) -> None:
+    with_spark, problem = _sessions(), _problem(*GROWTH[1 if run.quick else 3])
+    many, tiny = problem.check(10**8), _problem(24, 2, 4, 0.4)
+    project(_problem(8, 2, 3, 0.5))  # compiles
+    smaller = _problem(*GROWTH[0 if run.quick else 2])
+    (before, _), (kernel, sweeps) = _kernel(smaller), _kernel(problem)
+    growth = float(np.log(kernel / before) / np.log(many / smaller.check(10**8)))
+    (few, rounds), (lots, _) = with_spark(2, tiny, 2), with_spark(2, tiny, 66)
+    task = max(0.0, (lots - few) / rounds / 64)
+    fixed = few / rounds - 2 * task
+    measured = {cores: with_spark(cores, problem)[0] / sweeps for cores in (1, 2)}
+    rest = max(0.0, (measured[1] - fixed - 4 * task) / many - kernel)
+    model = SweepCosts(fixed, task, kernel, rest, many, growth)
+    run.report("a sweep of next to nothing, 2 tasks", fixed, "s")
+    run.report("each task more", task * 1e3, "ms")
+    run.report("a partitioning: search in one process", kernel * 1e6, "µs")
+    run.report("its growth: the power of the number of partitionings", growth, "")
+    run.report("a partitioning: everything else on one core", rest * 1e6, "µs")
+    for cores, found in measured.items():
+        run.report(f"{many:,} partitionings, {cores} cores: a sweep", found, "s", baseline=model.seconds(many, cores))
+    for size in (many, 1_000_000, 10_000_000):
+        here, there = (model.seconds(size, cores) * sweeps for cores in (2, 64))
+        run.report(
+            f"{size:,} partitionings, {sweeps} sweeps, 64 executors (predicted; against 2)", there, "s", baseline=here
+        )
+
+
+def _kernel(problem: MTMProblem) -> tuple[float, int]:
+    """Processor seconds of one process for each partitioning in a sweep, and how many sweeps there were."""
+    start = time.process_time()
+    solved = project(problem, limit=10**8)
+    many = sum(len(costs) for costs in solved.costs.values())
+    return (time.process_time() - start) / solved.iterations / many, solved.iterations
+
+
+def _overhead(run: Run, with_spark: Solver, problem: MTMProblem) -> None:
     many = problem.check(10**8)
     project(_problem(8, 2, 3, 0.5))
     bare = best_of(1, lambda: project(problem, limit=10**8))
@@ -124,18 +179,18 @@ def _overhead(run: Run, with_spark: Callable[[int, MTMProblem], tuple[float, int
     run.report(f"{many:,} partitionings: Spark on two cores, against one", two, "s", baseline=one)
 
 
-def _sessions() -> Callable[[int, MTMProblem], tuple[float, int]]:
+def _sessions() -> Solver:
     """Seconds and sweeps of one run with so many cores; the session and the executors' compiled code are warm."""
     from planners.spark import iteration, session
     from planners.spark.folder import Folder
 
-    def solve(cores: int, problem: MTMProblem) -> tuple[float, int]:
+    def solve(cores: int, problem: MTMProblem, tasks: int | None = None) -> tuple[float, int]:
         spark = session.start(f"local[{cores}]")
         try:
             with tempfile.TemporaryDirectory() as folder:
-                iteration.solve(spark, _problem(24, 2, 4, 0.4), Folder(spark, folder), tasks=2 * cores)
+                iteration.solve(spark, _problem(24, 2, 4, 0.5), Folder(spark, folder), tasks=2 * cores)
                 start = time.perf_counter()
-                solution = iteration.solve(spark, problem, Folder(spark, folder), limit=10**8)
+                solution = iteration.solve(spark, problem, Folder(spark, folder), limit=10**8, tasks=tasks)
                 return time.perf_counter() - start, solution.iterations
         finally:
             spark.stop()

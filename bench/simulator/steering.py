@@ -35,7 +35,16 @@ class SimulatedHandle(Handle):
         # there is no dataflow behind it: nobody may ask for a store, a stream or a probe
         nothing = cast(tuple[Probe, Store[Columns], Stream[Update]], (None, None, None))
         super().__init__(
-            bins, self.roster, keys, self.configurations, nothing[0], statistics, nothing[1], nothing[2], plans
+            bins,
+            self.roster,
+            keys,
+            self.configurations,
+            nothing[0],
+            statistics,
+            nothing[1],
+            nothing[2],
+            plans,
+            "simulated",
         )
         self._now = now
         self._has_passed = passed

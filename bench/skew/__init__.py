@@ -12,10 +12,11 @@ from bench.skew.fluctuation import fluctuate, intervals
 from bench.skew.social import social, vocabulary
 from bench.skew.stock import stock
 from bench.skew.tpch import Q5Tables, tpch
-from bench.skew.zipf import frequencies, hashed, sample, zipf
+from bench.skew.zipf import consistent, frequencies, hashed, sample, zipf
 
 __all__ = [
     "Q5Tables",
+    "consistent",
     "fluctuate",
     "frequencies",
     "hashed",

@@ -32,6 +32,7 @@ class FoldOptions(TypedDict, total=False):
     value: str | Sequence[str] | None
     due: Fold | None
     order: Sequence[str]
+    ttl: int | None
     name: str
 
 
@@ -106,9 +107,10 @@ def count_word(key, state):  # type: ignore[no-untyped-def]
     return key, state.count
 
 
-def word_count(words: ColumnStream, keep: KeyedFolding) -> Stream[Columns]:
-    """Columns with `word`; out come `word` and `count`."""
-    return keep.state_machine(words, key="word", fold=count_word, name="word_count")
+def word_count(words: ColumnStream, keep: KeyedFolding, window: int | None = None) -> Stream[Columns]:
+    """Columns with `word`; out come `word` and `count`. `window`: words that were not seen for so long are
+    forgotten."""
+    return keep.state_machine(words, key="word", fold=count_word, ttl=window, name="word_count")
 
 
 def same_player(buy, sell):  # type: ignore[no-untyped-def]

@@ -97,6 +97,10 @@ class Context:
         """A notificator over the frontiers of all inputs."""
         return Notificator(self._operator.inputs)
 
+    def stay(self, instead: str) -> None:
+        """Says that the operator cannot follow the membership, and what could."""
+        self._operator.instead = instead
+
     def follow(self, how: Follows | None = None, *, changes_times: bool = False, routes: bool = False) -> None:
         """Says that the operator follows the membership: workers may join and leave. `how`: what it hands over.
         `changes_times`: records leave at other times. `routes`: it says itself which worker gets what."""

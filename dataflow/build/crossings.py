@@ -46,7 +46,7 @@ class _Crossing(Participant, Generic[T]):
     def restore(self, shares: Mapping[int, object]) -> None:
         """Takes back what crosses."""
         pump = self._dataflow.pump
-        same = len(shares) == pump.peers
+        same = sorted(shares) == list(range(pump.peers))
         for worker, crossings in shares.items():
             assert isinstance(crossings, list)
             for since, at, item in crossings:
@@ -90,6 +90,11 @@ class SentAhead(_Crossing[T]):
         self._log: list[tuple[Time, Time, T]] = []  # sent since, at, what
         self._last: Time | None = None
         self.gate = dataflow.enrol(self, self.consider)
+
+    @property
+    def owes_nothing(self) -> bool:
+        """Whether no later cut crosses what was sent."""
+        return self.gate is None or not any(at >= self.gate.limit for _, at, _ in self._log)
 
     def saw(self, time: Time) -> None:
         """Something was sent at a time, or will be: the end of a run is after it."""
@@ -153,7 +158,7 @@ class Waiting(_Crossing[T]):
     def resume(self) -> None:
         """All that was kept is back."""
         if self._start is not None:
-            self._start.drop()
+            self._start.release()  # on a worker that joins it may have been closed from the beginning
             self._start = None
 
     def due(self) -> Iterator[tuple[Capability, list[T]]]:

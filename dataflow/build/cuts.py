@@ -78,6 +78,11 @@ class Participant(ABC):
         """Makes memory ready for the next share, a little with each step."""
         return iter(())
 
+    @property
+    def owes_nothing(self) -> bool:
+        """Whether nothing that only this worker has could be wanted by a later cut: then the worker may leave."""
+        return True
+
     def mark(self, shards: Iterable[int]) -> None:  # noqa: B027  # most have no shards
         """These shards count as changed: their snapshot was abandoned, or their file is nearly empty."""
 
@@ -156,9 +161,12 @@ class FrozenShards:
         shards: Iterable[int],
         empty: Iterable[int] = (),
         thaw: Callable[[], None] = lambda: None,
+        size: int = 0,
     ) -> None:
         """`copy` copies a shard, to a place or else to memory of its own. `shards`: those to copy. `empty`: those that
-        have changed and hold nothing now. `thaw` is called when nothing is left to copy."""
+        have changed and hold nothing now. `thaw` is called when nothing is left to copy. `size`: about how many
+        bytes they are."""
+        self.size = size
         self.shards = sorted(shards)
         self.empty = sorted(empty)
         self._copy_of = copy

@@ -4,12 +4,13 @@ The engine defines what it asks of a stateful operator, and whoever builds one r
 operator's name. State is kept in numbered *shards*; how keys are grouped into shards, and how a shard moves, is the
 operator's own business. An operator that only keeps state registers `Durable`; one whose state moves between workers
 registers `Control` and `Placement` as well. `Lookup` (a key's state), `Steering` (migrations that somebody asks for)
-and `Loads` (what shards cost) are for those who look at a run from outside.
+and `Loads` (what shards cost) are for those who look at a run from outside. So is `DecisionLoop`: a program's loops
+show what they decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -161,11 +162,58 @@ class ShardLoads:
     heavy: Sequence[tuple[object, int, int]]  # keys, the records of each, and the worker; heaviest first
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardReport:
+    """What one worker counted in one interval, or a part of it. Arrays by shard of `shards`, or by heavy key."""
+
+    worker: int
+    seconds: float  # how long the interval was
+    shards: NDArray[np.int64]
+    records: NDArray[np.int64]
+    nanoseconds: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    keys: Sequence[object]  # heavy ones
+    key_shards: Sequence[int]  # where they belong; empty if keys cannot live apart
+    key_records: Sequence[int]
+    per_record: float  # nanoseconds
+    whole: bool  # whether this is the last part of an interval
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadNews:
+    """Reports that came since somebody asked last; `number` is that of the next one, to ask from."""
+
+    number: int
+    reports: tuple[ShardReport, ...]
+    lost: int  # reports that came in between and were not kept for so long
+    apart: Sequence[tuple[object, int, int]] = ()  # keys that live apart, with the shard where they belong, the worker
+
+
 class Loads(Protocol):
     """What the shards of an operator cost."""
 
     def loads(self) -> ShardLoads:
         """As last reported. O(shards)."""
+
+    def news(self, since: int) -> LoadNews:
+        """The reports of all workers from this number on. Reports are kept from the first time that somebody asks,
+        the last few hundred of them."""
+
+
+class DecisionLoop(Protocol):
+    """A loop of the program's that decides something again and again: where bins are, which plan a join has, how many
+    workers there are."""
+
+    dry_run: bool  # whether it only says what it would do; may be set at any time
+
+    @property
+    def title(self) -> str:
+        """What it is."""
+
+    @property
+    def lately(self) -> Iterable[tuple[float, bool, bool, str]]:
+        """What it decided of late, in order: when (wall clock), whether something was to change, whether that was only
+        said, and what, and why."""
 
 
 class UpdateFeed(Protocol):

@@ -25,10 +25,12 @@ class Operator:
     __slots__ = (
         "active",
         "changes_times",
+        "combines",
         "dataflow",
         "follows",
         "has_tasks",
         "inputs",
+        "instead",
         "is_idle",
         "keeps",
         "name",
@@ -48,6 +50,8 @@ class Operator:
         self.outputs: list[OutputPort] = []
         self.step: Step = _nothing
         self.keeps = Keeps.UNKNOWN  # from one time to the next
+        self.instead = ""  # if it cannot follow the membership, what could
+        self.combines = True  # whether records of one time belong together in it, if it waits for times to be complete
         self.follows: Follows | None = None  # if it follows the membership, and does not keep nothing anyway
         self.changes_times = False  # whether records leave at other times of the root than those at which they came
         self.routes = False  # whether it sends records where they belong itself

@@ -167,6 +167,9 @@ class Scope:
     @property
     def resume_at(self) -> int:
         """The time from which this dataflow is fed: 0, or that of the snapshot that it goes on from."""
+        if self.dataflow.beginning is not None:
+            time: int = self.dataflow.beginning.decision.time
+            return time
         return self.dataflow.resume_at or 0
 
     # Loops

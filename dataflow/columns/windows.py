@@ -175,6 +175,7 @@ def _merged(stream: Stream[Columns], name: str, plan: Aggregates, of: Windows, k
 
     def make(context: Context) -> Step:
         (input,), (output,) = context.inputs, context.outputs
+        context.stay("use megaphone.window, whose state can move")
         waiting: Waiting[Columns] = Waiting(context, name, dataflow, pact)
 
         def step() -> None:

@@ -70,7 +70,7 @@ _DECLARED = (
     ("worker_on_its_way_bytes", GAUGE, _WORKER, "Bytes sent to other workers and not taken."),
     ("worker_limit_bytes", GAUGE, _WORKER, "From how many of these on sources wait."),
     ("pressure", GAUGE, (*_WORKER, "by", "cause"), "1 while `by` makes sources wait, because of `cause`."),
-    ("events", COUNTER, (*_WORKER, "kind"), "Migrations asked for from outside, snapshots (at worker 0), by kind."),
+    ("events", COUNTER, (*_WORKER, "kind"), "Migrations, snapshots, recoveries, memberships, by kind."),
     ("input_time", GAUGE, _DATAFLOW, "Where the worker's inputs are, where times are numbers."),
     ("output_time", GAUGE, _DATAFLOW, "The least time that is not complete, where times are numbers."),
     ("lag_time", GAUGE, _DATAFLOW, "The difference of the two."),

@@ -59,12 +59,15 @@ def _change(options: argparse.Namespace, question: Question) -> int:
         print("dataflow: --timeout must be more than 0", file=sys.stderr)
         return 2
     try:
-        time, seconds = require_list(ask_run(options.run, question, options.timeout + _MARGIN), 2)
+        time, seconds, first, pause = require_list(ask_run(options.run, question, options.timeout + _MARGIN), 4)
     except (DataflowError, ValueError) as error:
         print(f"dataflow: {error}", file=sys.stderr)
         return 1
-    after = f", {seconds:.2f} s after it was asked for" if isinstance(seconds, float) else ""
-    print("it was so already" if time is None else f"done: as of time {time}{after}")
+    parts = [f"done: as of time {time}"]
+    parts += [f"{seconds:.2f} s after it was asked for"] if isinstance(seconds, float) else []
+    parts += [f"the first record at a new worker after {first:.2f} s"] if isinstance(first, float) else []
+    parts += [f"sources paused for {pause * 1000:.1f} ms"] if isinstance(pause, float) else []
+    print("it was so already" if time is None else ", ".join(parts))
     return 0
 
 

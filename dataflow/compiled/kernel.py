@@ -19,8 +19,10 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+from dataflow.compiled.beforehand import note_used, take
 from dataflow.compiled.cache_folder import Untrusted, open_cache_folder
 from dataflow.compiled.entries import Damaged, Entry
 from dataflow.compiled.numba_inside import Compiled, CompileTarget, Function, Implementation, Signatures
@@ -78,6 +80,18 @@ def keep(dispatcher: Function, depends_on: str, fold: str | None = None) -> None
     dispatcher.compile = compile_once
 
 
+def rebuild(content: bytes) -> Compiled:
+    """What was written, from a folder and a file that only we can write to."""
+    context = cpu_target.target_context
+    context.refresh()
+    context.codegen().magic_tuple()  # looked up once, which takes a while
+    try:
+        result: Compiled = CompileResult._rebuild(context, *pickle.loads(content))  # noqa: S301
+    except Exception as error:  # whatever the code refers to may be gone; it can be compiled again
+        raise Damaged(f"compiled code cannot be loaded ({type(error).__name__}: {error})") from error
+    return result
+
+
 class Kept(_Cache):
     """numba's view of our files: one function's."""
 
@@ -119,26 +133,22 @@ class Kept(_Cache):
 
     def _read(self, signature: Signatures) -> Compiled | None:
         entry = self.entry(signature)
+        note_used(entry)
+        if (loaded := take(entry.key)) is not None:
+            return self._checked(signature, loaded)
         with open_cache_folder() as folder:
             if folder is None:
                 return None
             try:
                 content = entry.read(folder)
-                return None if content is None else self._rebuild(signature, content)
+                return None if content is None else self._checked(signature, rebuild(content))
             except (Damaged, Untrusted) as error:
                 entry.discard(folder)
                 said = f"{error}: it is discarded, and {self._label} compiled again"
                 teller.warn("damaged", said, for_all=False)
                 return None
 
-    def _rebuild(self, signature: Signatures, content: bytes) -> Compiled:
-        """What was written, from a folder and a file that only we can write to."""
-        context = self._dispatcher.targetctx
-        context.refresh()
-        try:
-            result: Compiled = CompileResult._rebuild(context, *pickle.loads(content))  # noqa: S301
-        except Exception as error:  # whatever the code refers to may be gone; it can be compiled again
-            raise Damaged(f"compiled code cannot be loaded ({type(error).__name__}: {error})") from error
+    def _checked(self, signature: Signatures, result: Compiled) -> Compiled:
         args, _ = sigutils.normalize_signature(signature)
         if tuple(result.signature.args) != tuple(args):
             raise Damaged(f"compiled code for {args} is for {result.signature.args}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dataflow.build.builder import Context, OperatorBuilder
-from dataflow.build.cuts import Keeps, Unrecoverable
+from dataflow.build.cuts import Unrecoverable
 from dataflow.build.stream import Stream
 from dataflow.channels.ports import InputPort
 from dataflow.columns.batch import Columns
@@ -97,7 +97,7 @@ def event_time(
     builder.add_output({}, initial=True, entry=False)
     if gossips:
         builder.add_output({}, initial=True, entry=False)
-    streams = builder.build(lambda context: _EventTime(context, plan).step, frontier=True, keeps=Keeps.NOTHING)
+    streams = builder.build(lambda context: _EventTime(context, plan).step, frontier=True)
     dataflow = stream.scope.dataflow
     if gossips:
         told = rows.broadcast(streams[2], f"{name}: tidings")
@@ -147,6 +147,7 @@ class _EventTime:
     """The operator on one worker."""
 
     def __init__(self, context: Context, plan: Retiming) -> None:
+        context.stay("let the source name the times (dataflow.sources.event_timed): its watermarks go with partitions")
         self._context = context
         self._plan = plan
         self._input: InputPort = context.inputs[0]

@@ -13,12 +13,14 @@ In the caller's process:
 In the process that workers are forked from: `zygote`, its life; `forking`: its workers; `threads`: whether it has any.
 `errand`: what it is told to start.
 
-In a worker's: `child`: what it does from fork to exit. `neighbours`: how it reaches the others of its host. `heap`: it
-keeps the memory that it frees. `descent`: forks, and that none outlives its parent.
+In a worker's: `child`: what it does from fork to exit. `preparing`: what a joiner loads beforehand. `neighbours`: how
+it reaches the others of its host. `heap`: it keeps the memory that it frees. `descent`: forks, and that none outlives
+its parent.
 
 Between them: `orders`: what workers are told. `questions`: what they were asked and have not answered. `report`:
 results, and exceptions that can be raised again. `framing`: whole messages.
 
+- `guests`: hosts that join a run. `talk`: whole messages between two supervisors.
 - `hosts`: the file that says where everybody is. `environment`: what Slurm or Kubernetes say of that; `nodelist`:
   Slurm's lists of nodes. `mesh`: connections between hosts. `cluster`: supervisors of several hosts, which keep an eye
   on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they say to each

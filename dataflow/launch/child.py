@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 import trio
 
@@ -19,6 +20,7 @@ from dataflow.asking.answers.known import AT_WORKER
 from dataflow.asking.messages import decode_question
 from dataflow.asking.run import answer
 from dataflow.clients.standard import give_input
+from dataflow.comm.link import Link
 from dataflow.comm.linked import Linked
 from dataflow.comm.patience import Patience
 from dataflow.compiled.telling import Voice, teller
@@ -31,10 +33,12 @@ from dataflow.launch.heap import keep_freed_memory
 from dataflow.launch.lines import print_lines
 from dataflow.launch.neighbours import Connect, Neighbours
 from dataflow.launch.orders import Ask, Back, Go, Order, decode_order
+from dataflow.launch.preparing import CompiledCode
 from dataflow.launch.wishes import Recruiter
 from dataflow.members.following import can_leave
 from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
+from dataflow.run.logs import this_process
 from dataflow.run.pump import Pump
 
 _CHUNK = 1 << 16
@@ -53,6 +57,30 @@ class Ends:
         self.control.close()
         os.close(self.stdout)
         os.close(self.stderr)
+
+
+@runtime_checkable
+class Dials(Protocol):
+    """Somebody who can connect with workers of other hosts."""
+
+    async def dial(self, index: int, peer: int, address: tuple[str, int]) -> Link:
+        """The link from one worker to another, which listens there. DataflowError if it cannot be had."""
+
+
+class Dialled:
+    """Links to workers of other hosts that join."""
+
+    def __init__(self, dials: Dials) -> None:
+        self._dials = dials
+        self._made, self._taken = trio.open_memory_channel[tuple[int, Link]](math.inf)
+
+    async def meet(self, index: int, peer: int, address: tuple[str, int]) -> None:
+        """Connects with one."""
+        self._made.send_nowait((peer, await self._dials.dial(index, peer, address)))
+
+    async def next(self) -> tuple[int, Link]:
+        """The next link that was made."""
+        return await self._taken.receive()
 
 
 FindLinks = Callable[[Neighbours], Connect]
@@ -87,6 +115,7 @@ def run_child(assignment: Assignment, load: Load) -> NoReturn:
     supervisor = _Supervisor(assignment.ends.control)
     try:
         _settle_in(assignment)
+        this_process.index = assignment.index
         signal.signal(signal.SIGTERM, supervisor.terminated)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
         outcome = _live(assignment, supervisor, load())
@@ -285,7 +314,8 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
     debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
     index, peers, joins = assignment.index, assignment.peers, assignment.joins
     pump = Pump(index, peers, debug, limit, warn_after, recovery=resume, joins=joins)
-    pump.launcher = Recruiter(supervisor.tell)
+    pump.launcher = Recruiter(supervisor.tell, getattr(find_links, "cannot_start", None))
+    pump.preparation = CompiledCode()
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(pump, links, None if assignment.crowded else Patience())
     pump.transport = transport
@@ -293,8 +323,12 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
         async with pump.running() as nursery:
             transport.start(nursery)
             nursery.start_soon(transport.accept, neighbours.next_joiner)
+            elsewhere: object = find_links
+            if isinstance(elsewhere, Dials):
+                pump.meeting = dialled = Dialled(elsewhere)
+                nursery.start_soon(transport.accept, dialled.next)
             if joins:
-                pump.changes.say(pump.roster.leader, "ready")
+                pump.changes.say(pump.roster.leader, "linked")
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
             supervisor.works(pump)
             result = await pump.run_main(main, *args)

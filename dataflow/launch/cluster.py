@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import trio
 
-from dataflow.comm.frames import FrameDecoder, FrameEncoder
+from dataflow.asking.messages import Question
 from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
@@ -37,6 +37,7 @@ from dataflow.launch.control import (
     encode_news,
 )
 from dataflow.launch.errand import Errand
+from dataflow.launch.guests import GUESTS, dial, welcome_guests
 from dataflow.launch.host_lives import ElsewhereFailed, HostLives
 from dataflow.launch.hosts import Cluster, Unreachable
 from dataflow.launch.mesh import connect_all
@@ -47,6 +48,7 @@ from dataflow.launch.process import Settings
 from dataflow.launch.signals import Signals, run_trio
 from dataflow.launch.starting import start
 from dataflow.launch.supervisor import Crew, end_life, run_processes, supervise, watch_signals
+from dataflow.launch.talk import Talk
 from dataflow.launch.verdict import ByWorker, Verdict
 from dataflow.recovery.policy import Recovery
 from dataflow.run.exceptions import unwrap
@@ -84,7 +86,7 @@ def run_cluster(
         partial(run_host_lives, cluster),
         name if cluster.process == 0 else None,
     )
-    return [results[worker] for worker in range(cluster.peers)]
+    return [results.get(worker) for worker in range(cluster.peers)]  # a host that has left does not know of others
 
 
 def run_host_lives(
@@ -131,8 +133,23 @@ class MeshLinks:
 
         return connect
 
+    @property
+    def cannot_start(self) -> str | None:
+        """Why no worker can be started here that joins; None if some can."""
+        if len(self.cluster.hosts) == 1:
+            return None
+        name, port = self.cluster.hosts[0]
+        return f"on several hosts, start one more: python -m dataflow run ... --join {name}:{port} --secret FILE"
+
+    async def dial(self, index: int, peer: int, address: tuple[str, int]) -> Link:
+        """Connects with a worker that joins."""
+        cluster = self.cluster
+        return await dial(Identity(cluster.secret, GUESTS, index), peer, address, cluster.tls, cluster.wait)
+
     async def _remote(self, index: int) -> dict[int, Link]:
         cluster = self.cluster
+        if index >= cluster.peers:  # it joins, and there are no other hosts
+            return {}
         me = Identity(cluster.secret, cluster.digest, index)
         addresses = {peer: cluster.address(peer) for peer in range(cluster.peers) if peer not in cluster.local}
         listen = (cluster.listen, cluster.address(index)[1])
@@ -168,6 +185,7 @@ async def supervise_host(
 ) -> ByWorker:
     """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
     others = Others(cluster, settings.patience, END if lives is None else AGAIN)
+    crew.may_leave = cluster.process > 0 and lives is None
     results: ByWorker = {}
     done = trio.Event()
 
@@ -192,8 +210,11 @@ async def supervise_host(
             nursery.start_soon(watch_workers)
             pipes = await _connect_supervisors(cluster, cluster.wait, crew.stderr)
             await others.start(nursery, pipes)
+            if cluster.process == 0 and lives is None:
+                nursery.start_soon(_welcome_guests, crew, cluster)
             if lives is not None:
                 await _begin(crew, others, lives)
+            nursery.start_soon(_leave, crew, others, done, nursery.cancel_scope)
             results.update(await others.results())
             await done.wait()
             await others.say_goodbye()
@@ -204,6 +225,25 @@ async def supervise_host(
                 await others.tell_all(HostFailed(f"{cluster.title(cluster.process)}, was told to end"), last=True)
         await others.close()
     return results
+
+
+async def _leave(crew: Crew, others: Others, done: trio.Event, scope: trio.CancelScope) -> None:
+    """If this host's workers were told to leave: it goes when they are gone, and does not wait for others."""
+    await crew.leaving.wait()
+    await done.wait()
+    await others.tell_all(Farewell(), last=True)
+    scope.cancel()
+
+
+async def _welcome_guests(crew: Crew, cluster: Cluster) -> None:
+    """Lets hosts join the workers of this run."""
+
+    async def ask(question: Question) -> object:
+        leader = next(process for process in crew.processes if process.index == 0)
+        return await leader.ask(question)
+
+    me = Identity(cluster.secret, GUESTS, SUPERVISORS)
+    await welcome_guests(me, (cluster.listen, cluster.hosts[0][1]), cluster.tls, ask, crew.stderr)
 
 
 async def _begin(crew: Crew, others: Others, lives: HostLives) -> None:
@@ -349,44 +389,22 @@ class Others:
 
 
 class ControlLink:
-    """News to and from another supervisor, in the same frames as everything else."""
+    """News to and from another supervisor."""
 
     def __init__(self, pipe: Pipe, keys: Keys, workers: range) -> None:
         """`workers` are those of the other host."""
-        self._pipe = pipe
+        self._talk = Talk(pipe, keys)
         self._workers = workers
-        self._encoder = FrameEncoder(keys.sending)
-        self._decoder = FrameDecoder(keys.receiving)
-        self._lock = trio.Lock()
 
     async def say(self, news: News) -> None:
-        """Sends it, whole: whoever is cancelled in the middle leaves a connection that is good for nothing."""
-        body = encode_news(news)  # not the header: results may be larger than a header may be
-        rest = memoryview(self._encoder.encode(b"", len(body)) + body)
-        try:
-            async with self._lock:
-                while rest:
-                    rest = rest[await self._pipe.send_some([rest]) :]
-        except (OSError, trio.BrokenResourceError):
-            return  # the listening task will say so
+        """Sends it, whole."""
+        await self._talk.say(encode_news(news))
 
     async def hear(self) -> News | None:
         """Waits for news; None if the connection has ended. ProtocolError if they make no sense."""
-        while (frame := self._decoder.take()) is None:
-            try:
-                count = await self._pipe.receive_into(self._decoder.buffer)
-            except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-                return None
-            if not count:
-                return None
-            try:
-                self._decoder.received(count)
-            except MemoryError:
-                raise ProtocolError("there is no memory for its frame") from None
-        if frame.header:
-            raise ProtocolError("a frame with a header, where supervisors send none")
-        return decode_news(frame.body, self._workers)
+        body = await self._talk.hear()
+        return None if body is None else decode_news(body, self._workers)
 
     async def close(self) -> None:
         """Ends the connection."""
-        await self._pipe.close()
+        await self._talk.close()

@@ -32,20 +32,22 @@ class Errand:
     peers: int
     settings: Settings
     argv: list[str]
+    joins: bool = False  # whether these workers join others, elsewhere
     life: int = 0  # the first life of these workers, from 1; 0: they have one, and nobody tells them to begin it
 
     def encode(self) -> bytes:
         """As bytes, for the zygote."""
         of = self.settings
-        settings = [of.debug, of.limit, of.warn_after, of.terminal]
-        return codec.encode([self.workers.start, self.workers.stop, self.peers, settings, self.argv, self.life])
+        settings = [of.debug, of.limit, of.warn_after, of.terminal, of.log]
+        numbers = [self.workers.start, self.workers.stop, self.peers]
+        return codec.encode([*numbers, settings, self.argv, self.joins, self.life])
 
     @classmethod
     def decode(cls, data: bytes) -> Errand:
         """The errand that was encoded."""
-        start, stop, peers, (debug, limit, warn_after, terminal), argv, life = codec.decode(data)
-        settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal)
-        return cls(range(start, stop), peers, settings, argv, life)
+        start, stop, peers, (debug, limit, warn_after, terminal, log), argv, joins, life = codec.decode(data)
+        settings = Settings(debug, limit, warn_after=warn_after, terminal=terminal, log=log)
+        return cls(range(start, stop), peers, settings, argv, joins, life)
 
 
 @dataclass(frozen=True, slots=True)

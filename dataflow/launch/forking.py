@@ -43,6 +43,7 @@ class Forks:
         self._workers = errand.workers
         self._ends = ends
         self._load = load
+        self._life = max(1, errand.life)
         self._key = secrets.token_bytes(24)
         size = arena_size(errand.settings.limit) if len(errand.workers) > 1 else 0
         self._size = size - size % mmap.PAGESIZE  # of an arena
@@ -69,12 +70,14 @@ class Forks:
         """Forks one process per worker."""
         gc.freeze()  # collections skip what all of them share, and so do not copy its pages
         gc.enable()  # it was off while modules were imported: imports make little garbage (see `starting`)
-        introduction = Introduction(max(1, self._errand.life))
+        introduction = Introduction(self._life)
+        more = More(tuple(self._workers), self._errand.peers) if self._errand.joins else None
         for index in self._workers:
-            self._start(index, introduction)
+            self._start(index, introduction, more)
 
     def start_anew(self, anew: Anew, ends: dict[int, Ends]) -> None:
         """Replaces workers that have ended, and connects all for another life, with new memory to share."""
+        self._life = anew.life
         for index in anew.replaced:
             self._bury(index)
         self._ends = ends
@@ -94,7 +97,7 @@ class Forks:
         """Forks workers that join those that run. They share no memory with anybody: all goes through their sockets."""
         self._ends = ends
         here = {index: post for index, post in self._posts.items() if index not in self._ended}
-        introduction = Introduction(max(1, self._errand.life), here)
+        introduction = Introduction(self._life, here)
         for index in more.joiners:
             self._start(index, introduction, more)
 

@@ -38,6 +38,7 @@ class HostLives:
         self._lives = 0
         self._older = False
         self._reason = ""
+        self._since, self._title = 0.0, ""  # of the last choice: for those who look, at worker 0
 
     async def choose(self) -> LifeBegins:
         """Where the next life goes on. For host 0."""
@@ -46,13 +47,14 @@ class HostLives:
         if self._reason:
             self._tell(f"{self._reason}, from {beginning.title}")
         self._reason, self._older = "", False
+        self._since, self._title = beginning.resume.since, beginning.resume.title
         self._lives += 1
         return LifeBegins(self._lives, beginning.resume.incarnation, beginning.resume.manifests)
 
     def resume(self, begins: LifeBegins) -> Resume:
         """What this host's workers are told: what host 0 has chosen, and this host's own word about the storage."""
         self._lives = begins.life
-        return Resume(self._recovery, begins.incarnation, begins.manifests)
+        return Resume(self._recovery, begins.incarnation, begins.manifests, self._since, self._title)
 
     def follows(self, error: BaseException, verdict: Verdict) -> str:
         """What follows from a failure, here or elsewhere, if it is up to this host."""
@@ -75,6 +77,8 @@ class HostLives:
         Raises the error if there is nobody to tell.
         """
         follows = self.follows(error, verdict)
+        if self._beginnings is not None:
+            self._beginnings.failure_seen()
         if follows == END:
             if self._was_choosing(error, verdict):  # which nobody else knows
                 return HostFailed(one_line(error), END)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from dataflow.launch.verdict import ByWorker, Event, Exited, Failed, Idle, Orphaned, Verdict
+from dataflow.errors import WorkerFailed
+from dataflow.launch.verdict import ByWorker, Event, Exited, Failed, Idle, Orphaned, Recruits, Verdict
 from dataflow.recovery.restarts import Enough, Older, Restarts, explain_decision
 
 
@@ -67,6 +68,13 @@ class SendGo:
 
 
 @dataclass(frozen=True, slots=True)
+class Recruit:
+    """Start workers that join those that run, or end ones that have not joined."""
+
+    wanted: Recruits
+
+
+@dataclass(frozen=True, slots=True)
 class Tell:
     """Failures that have not been told: one line for each, without where all go on from, if they do (`begins`)."""
 
@@ -76,9 +84,11 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Afresh:
-    """The process that workers are forked from is gone: end what is left, and start all processes for that life."""
+    """End what is left, and start all processes for that life: the process that workers are forked from is gone, or
+    there are to be other workers than at first."""
 
     life: int
+    workers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +105,25 @@ class Done:
     results: ByWorker
 
 
-Instruction: TypeAlias = Choose | Begin | SendBack | Kill | SendGo | Tell | Afresh | End | Done
+Instruction: TypeAlias = Choose | Begin | SendBack | Kill | SendGo | Recruit | Tell | Afresh | End | Done
 
 
 class Lives:
     """The state of a run. `deadline`: when `Waited` is due; times are seconds of any clock that does not stop."""
 
-    def __init__(self, workers: range, restarts: Restarts, patience: float, grace: float) -> None:
-        self._workers = workers
+    def __init__(
+        self, workers: range, restarts: Restarts, patience: float, grace: float, replace: bool = True
+    ) -> None:
+        """`replace`: whether a worker whose process has died is replaced."""
+        self.workers = workers
+        self._replace = replace
         self._restarts = restarts
         self._patience = patience  # how long workers may take to go back
         self._grace = grace  # how long to wait for the cause of a connection's loss
         self.life = 1
         self.deadline = inf
         self._verdict = Verdict(workers)
+        self._scaled = False  # whether workers have joined or left in this life, or were about to
         self._older = False  # whether the last snapshot that was chosen is damaged
         self._reasons: list[str] = []  # of failures that have not been told
         self._back = False  # whether all have been told to go back, and not all have
@@ -117,7 +132,8 @@ class Lives:
 
     def start(self) -> list[Instruction]:
         """All processes are being started, for `life`."""
-        self._verdict = Verdict(self._workers)
+        self._verdict = Verdict(self.workers)
+        self._scaled = False
         self._back, self._awaited, self._gone = False, set(), set()
         self.deadline = inf
         return [Choose(self.life, self._older)]
@@ -144,6 +160,10 @@ class Lives:
 
     def _while_running(self, event: Event | Waited, now: float) -> list[Instruction]:
         verdict = self._verdict
+        if isinstance(event, Recruits):
+            verdict.handle(event)
+            self._scaled = True
+            return [Recruit(event)]
         if isinstance(event, Waited):
             verdict.give_up_waiting()
         else:
@@ -176,15 +196,26 @@ class Lives:
             return [*told, End(error)]
         self._reasons.append(explain_decision(error, decision))
         self._older = self._older or isinstance(decision, Older)
-        if afresh:
+        count = self._next_count(error)
+        if afresh or count is not None:
             self.life += 1
-            return [Afresh(self.life)]
+            self.workers = range(count or len(self.workers))
+            return [Afresh(self.life, len(self.workers))]
         return [] if self._back else self._go_back(now)
+
+    def _next_count(self, error: BaseException) -> int | None:
+        """How many workers the next life has, if it is not to have the same processes: some have joined or left, or one
+        has died and is not replaced."""
+        members = self._verdict.members
+        count = len(members)
+        if not self._replace and isinstance(error, WorkerFailed) and error.worker in members:
+            count -= 1
+        return max(1, count) if self._scaled or count < len(members) else None
 
     def _go_back(self, now: float) -> list[Instruction]:
         self.life += 1
         self._back = True
-        self._awaited = set(self._workers) - self._gone
+        self._awaited = set(self.workers) - self._gone
         self.deadline = now + self._patience
         return [SendBack(tuple(sorted(self._awaited)), self.life), *self._begin_if_all_are_back()]
 
@@ -212,6 +243,6 @@ class Lives:
             return []
         replaced, self._gone = tuple(sorted(self._gone)), set()
         self._back = False
-        self._verdict = Verdict(self._workers)
+        self._verdict = Verdict(self.workers)
         self.deadline = inf
         return [Begin(self.life, replaced), Choose(self.life, self._older)]

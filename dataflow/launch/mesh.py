@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -25,15 +25,17 @@ from dataflow.comm.handshake import (
     party,
 )
 from dataflow.comm.pipes import Pipe, SocketPipe, StreamPipe
-from dataflow.errors import HandshakeError
+from dataflow.errors import HandshakeError, ProtocolError
 from dataflow.launch.hosts import ClusterError, Tls, Unreachable
 from dataflow.launch.printer import Printer
 from dataflow.launch.strangers import Strangers
+from dataflow.launch.talk import Talk
 
 Address = tuple[str, int]
 
 _HANDSHAKE = 5.0  # seconds for a handshake, so that a silent stranger does not occupy us
 _AT_ONCE = 256  # handshakes: each has an open file, and strangers must not take all of them
+_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 5))  # seconds, seconds, times
 _PRINTING = 1.0  # seconds for what was said about strangers to be written
 
 
@@ -76,6 +78,75 @@ async def connect_all(
         assert patience.cancelled_caught
         raise Unreachable(f"not everybody is there after {wait:g} seconds: still missing {missing}")
     return connected
+
+
+async def accept_all(
+    me: Identity, listen: Address, expected: set[int], tls: Tls | None, wait: float
+) -> dict[int, tuple[Pipe, Keys]]:
+    """Waits until all of these have connected. Unreachable names who has not."""
+    connected: dict[int, tuple[Pipe, Keys]] = {}
+    door = _Door(me, expected, len(expected), connected, Printer(sys.stderr))
+    with trio.move_on_after(wait):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(door.listen, listen, tls, nursery.cancel_scope)
+    door.say_the_rest()
+    if door.said:
+        await door.finish_printing()
+    missing = ", ".join(party(peer) for peer in sorted(expected - set(connected)))
+    if missing:
+        for pipe, _ in connected.values():
+            await pipe.close()
+        raise Unreachable(
+            f"{missing} did not connect to this host, at {listen[0]}:{listen[1]}, within {wait:g} seconds: can they "
+            "reach it there? (--listen names the address)"
+        )
+    return connected
+
+
+async def connect_one(
+    me: Identity, peer: int, address: Address, tls: Tls | None, wait: float, title: str
+) -> tuple[Pipe, Keys]:
+    """Connects with one other, as soon as it listens. Unreachable if that takes too long."""
+    connected: dict[int, tuple[Pipe, Keys]] = {}
+    reasons: dict[int, str] = {}
+    with trio.move_on_after(wait), trio.CancelScope() as scope:
+        await _connect(me, peer, address, tls, connected, reasons, scope, 2)
+    if peer not in connected:
+        why = f" ({reasons[peer]})" if peer in reasons else ""
+        raise Unreachable(f"{title} cannot be reached at {address[0]}:{address[1]} after {wait:g} seconds{why}")
+    return connected[peer]
+
+
+async def serve_others(
+    me: Identity,
+    listen: Address,
+    tls: Tls | None,
+    serve: Callable[[Talk], Awaitable[None]],
+    printer: Printer,
+) -> None:
+    """Listens for ever; whoever proves the secret is served, and the connection closed."""
+    context = tls.server() if tls else None
+    strangers = Strangers()
+
+    async def welcome(stream: trio.SocketStream) -> None:
+        whence = _whence(stream)
+        try:
+            with trio.fail_after(_HANDSHAKE):
+                _, wrapped, keys = await _accept(me, stream, context)
+            talk = Talk(_pipe(wrapped), keys)
+            try:
+                await serve(talk)
+            finally:
+                await talk.close()
+        except (*_REFUSALS, ProtocolError, ValueError) as error:
+            line = strangers.turned_away(whence, _reason(error))
+            if line is not None:
+                printer.put(f"{line}\n")
+
+    try:
+        await trio.serve_tcp(welcome, listen[1], host=listen[0])
+    except OSError as error:
+        printer.put(f"dataflow: nobody can join: cannot listen on {listen[0]}:{listen[1]}: {error}\n")
 
 
 def _done(connected: dict[int, tuple[Pipe, Keys]], total: int, scope: trio.CancelScope) -> None:
@@ -228,6 +299,10 @@ async def _accept(
 
 async def _wrap(stream: trio.SocketStream, context: ssl.SSLContext | None, hostname: str | None) -> trio.abc.Stream:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # the system finds out when a host is gone silently
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if context is None:
         return stream
     wrapped = trio.SSLStream(stream, context, server_hostname=hostname, server_side=hostname is None)

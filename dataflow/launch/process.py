@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -30,6 +31,7 @@ class Settings:
     warn_after: float | None = 10.0  # how long nothing may move before a worker says what it waits for; None: for ever
     health: tuple[str, int] | None = None  # where cluster managers may ask whether this host is ready, see `health`
     terminal: bool = field(default_factory=on_a_terminal)  # whether what workers say on stderr is seen on one
+    log: str = ""  # how workers log: a level, and perhaps json; empty: as Python does by itself
 
 
 @dataclass(slots=True)
@@ -68,6 +70,12 @@ class Process:
             self.control.shutdown(socket.SHUT_WR)
         except OSError:
             return  # it has ended already
+
+    def terminate(self) -> None:
+        """Has the worker leave the others, if it can; else, and the second time, end with all of them."""
+        if self.pid is not None and self.status is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """Ends the process at once. Its number is its own as long as the process that forked it lives."""

@@ -24,6 +24,7 @@ from dataflow.launch.lives import (
     Instruction,
     Kill,
     Lives,
+    Recruit,
     SendBack,
     SendGo,
     Tell,
@@ -31,8 +32,9 @@ from dataflow.launch.lives import (
 )
 from dataflow.launch.orders import Back, Go
 from dataflow.launch.process import Process, Settings
+from dataflow.launch.recruiting import dismiss, recruit
 from dataflow.launch.starting import Crew, start_anew
-from dataflow.launch.verdict import ByWorker, Exited, Failed
+from dataflow.launch.verdict import ByWorker, Exited, Failed, Recruits
 from dataflow.launch.watching import (
     answer_managers,
     print_output,
@@ -94,6 +96,16 @@ class Rolling:
         self._events.append(event)
         self._news.set()
 
+    def _recruit(self, event: Recruits) -> None:
+        """The leader asks for workers that join, or has no use for them."""
+        if event.what == "start" and self._beginning is not None:
+            resume = self._beginning.resume.for_joiner().encode()
+            for process in recruit(self._crew, event, self._settings.prefix):
+                self._attend(process)
+                process.say(Go(self._lives.life, resume))
+        elif event.what == "dismiss":
+            dismiss(self._crew, event)
+
     async def _carry_on(self) -> ByWorker | None:
         instructions = self._lives.start()
         while True:
@@ -115,6 +127,7 @@ class Rolling:
 
     async def _carry_out(self, instruction: Instruction) -> None:
         if isinstance(instruction, SendBack):
+            self._beginnings.failure_seen()
             self._choice.cancel()
             for worker in instruction.workers:
                 self._attended[worker].process.say(Back(instruction.life))
@@ -126,6 +139,8 @@ class Rolling:
             self._nursery.start_soon(self._choose, instruction)
         elif isinstance(instruction, SendGo):
             self._go(instruction)
+        elif isinstance(instruction, Recruit):
+            self._recruit(instruction.wanted)
         elif isinstance(instruction, Tell):
             self._say(instruction)
         elif isinstance(instruction, End):

@@ -30,6 +30,7 @@ class Signals:
         self._received: list[int] = []
         self._token: trio.lowlevel.TrioToken | None = None
         self._news = trio.Event()
+        self.on_first: Callable[[], bool] | None = None  # what the first SIGTERM does, if not the end; whether it did
 
     def note(self, number: int, _: FrameType | None) -> None:
         """Handles a signal: wakes the loop that watches for it, if there is one."""
@@ -39,10 +40,18 @@ class Signals:
                 self._token.run_sync_soon(self._news.set)
 
     async def watch(self) -> None:
-        """Raises what the first of them means, as soon as it arrives."""
+        """Raises what the first of them means, as soon as it arrives. A first SIGTERM may mean something else."""
         self._token = trio.lowlevel.current_trio_token()
-        if not self._received:
-            await self._news.wait()
+        while True:
+            if not self._received:
+                await self._news.wait()
+            if self._received != [signal.SIGTERM] or self.on_first is None:
+                break
+            first, self.on_first = self.on_first, None
+            if not first():
+                break
+            self._received.clear()
+            self._news = trio.Event()
         meaning = self.meaning()
         assert meaning is not None
         raise meaning

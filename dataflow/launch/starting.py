@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
+import trio
+
 from dataflow.asking.door import Door
 from dataflow.comm import codec
 from dataflow.errors import TooManyWorkers, WorkerFailed
@@ -44,7 +46,17 @@ class Crew:
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
     door: Door | None = None  # where the run is asked, if it has a name
+    may_leave: bool = False  # whether a run goes on without these workers
+    leaving: trio.Event = field(default_factory=trio.Event)  # they were told to leave
     spawned: Spawned | None = None  # a process that is to be the zygote, if there is one already
+
+    def leave(self) -> bool:
+        """Has all workers leave those of other hosts, if that can be; whether it can."""
+        if self.may_leave:
+            self.leaving.set()
+            for process in self.running:
+                process.terminate()
+        return self.may_leave
 
     @property
     def outputs(self) -> list[Output]:

@@ -68,6 +68,7 @@ def run_processes(
     recovery: Recovery | None = None,
     run_lives: RunLives | None = None,
     name: str | None = None,
+    joins: bool = False,
     spawned: Spawned | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
@@ -75,13 +76,14 @@ def run_processes(
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
     With `recovery` they are tried again when they fail; `run_lives` is another way to do so. With a `name`, the run can
-    be asked things from other processes of this user's on this host. `spawned`: a process that is to be the zygote.
+    be asked things from other processes of this user's on this host. `joins`: they join others, who run elsewhere.
+    `spawned`: a process that is to be the zygote.
     """
     refuse_inside_a_loop()
     if recovery is not None:
         require_visible(recovery)
-    crew = Crew(workers, spawned=spawned)
-    errand = Errand(workers, peers, settings, list(sys.argv))
+    crew = Crew(workers, may_leave=joins, spawned=spawned)
+    errand = Errand(workers, peers, settings, list(sys.argv), joins)
     results: ByWorker = {}
     failure: BaseException | None = None
     troubles: list[Exception] = []
@@ -96,6 +98,7 @@ def run_processes(
                         else:
                             results = (run_lives or _run_lives)(crew, errand, parcel, recovery, signals)
                     if recovery is None:
+                        signals.on_first = crew.leave
                         results = run_trio(watch_signals, partial(watch or supervise, crew, settings), signals)
             except BaseException as error:
                 failure = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
@@ -110,10 +113,13 @@ def run_processes(
 def _run_lives(crew: Crew, errand: Errand, parcel: int, recovery: Recovery, signals: Signals) -> ByWorker:
     """Runs workers until they return, started afresh as often as it takes."""
     settings = errand.settings
-    lives = Lives(errand.workers, Restarts(recovery.restarts, recovery.window), settings.patience, settings.grace)
+    restarts = Restarts(recovery.restarts, recovery.window)
+    lives = Lives(errand.workers, restarts, settings.patience, settings.grace, recovery.replace)
     beginnings = Beginnings(recovery, errand.peers, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
     while True:
-        start(crew, replace(errand, life=lives.life), parcel, settings.prefix)
+        crew.workers, count = lives.workers, len(lives.workers)
+        beginnings.workers = count
+        start(crew, replace(errand, workers=lives.workers, peers=count, life=lives.life), parcel, settings.prefix)
         results = run_trio(watch_signals, Rolling(crew, settings, lives, beginnings).run, signals)
         if results is not None:
             return results

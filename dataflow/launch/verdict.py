@@ -70,7 +70,7 @@ class Recruits:
     """The leader asks for workers that join, has them join, or has no use for them after all."""
 
     worker: int
-    what: str  # start, joined or dismiss
+    what: str  # start, joined, left or dismiss
     workers: tuple[int, ...]
     peers: int
 
@@ -90,6 +90,7 @@ class Verdict:
 
     def __init__(self, workers: range) -> None:
         self._workers = set(workers)
+        self.members = set(workers)  # those that a next life would have
         self._listening: set[int] = set()  # workers that may end as they like: they have not joined
         self.results: ByWorker = {}
         self.error: BaseException | None = None
@@ -132,6 +133,9 @@ class Verdict:
         if wanted.what == "joined":
             self._listening -= set(wanted.workers)
             self._workers |= set(wanted.workers)
+            self.members |= set(wanted.workers)
+        elif wanted.what == "left":
+            self.members -= set(wanted.workers)
         elif wanted.what == "start":
             self._listening |= set(wanted.workers)
 

@@ -153,7 +153,7 @@ async def watch_for_silence(crew: Crew, zygote: Zygote, patience: float, tell: T
     """Tells of processes that are stopped for longer than `patience`. Being busy is not being stopped."""
     tick = min(1.0, patience / 4)
     # None is the process that workers are forked from.
-    stopped_for: dict[int | None, float] = dict.fromkeys([None, *crew.workers], 0.0)
+    stopped_for: dict[int | None, float] = {}
     last = time.monotonic()
     while True:
         await trio.sleep(tick)
@@ -163,8 +163,8 @@ async def watch_for_silence(crew: Crew, zygote: Zygote, patience: float, tell: T
         stopped: set[int | None] = {process.index for process in crew.processes if process.stopped()}
         if zygote.stopped():
             stopped.add(None)
-        for index in stopped_for:
-            stopped_for[index] = stopped_for[index] + tick if index in stopped and awake else 0.0
+        for index in [None, *(process.index for process in crew.processes)]:
+            stopped_for[index] = stopped_for.get(index, 0.0) + tick if index in stopped and awake else 0.0
             if stopped_for[index] > patience:
                 tell(_silent(index, f"is stopped and has not answered for {patience:g} seconds"))
 

@@ -28,6 +28,7 @@ from dataflow.launch.forking import Forks
 from dataflow.launch.lines import print_lines
 from dataflow.launch.parcel import unpack
 from dataflow.launch.threads import has_threads
+from dataflow.run.logs import begin_logging
 
 
 def serve(connection: int, parent: int) -> NoReturn:
@@ -40,6 +41,7 @@ def serve(connection: int, parent: int) -> NoReturn:
     try:
         errand = Errand.decode(receive_message(control))
         teller.speak_as(Voice(errand.settings.terminal))
+        begin_logging(errand.settings.log)
         (parcel,) = receive_descriptors(control, FOR_PARCEL, 1)
         ends = receive_ends(control, errand.workers)
         sys.argv[:] = errand.argv

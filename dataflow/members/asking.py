@@ -42,9 +42,10 @@ class Asking:
 
     def heard(self, said: object) -> None:
         """The leader tells how far a request has come."""
-        number, state, time, error, progress, seconds = fields(said, 6)
+        number, state, time, error, progress, seconds, first, pause = fields(said, 8)
         change = self._asked[number]
         change.time, change.progress, change.seconds = time, progress, seconds
+        change.first_record, change.pause = first, pause
         change.moved(state, error)
 
     def members(self) -> Watching:

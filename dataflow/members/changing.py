@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from dataflow.comm.conversation import Conversation
 from dataflow.comm.messages import AnyMessage, Membership
-from dataflow.errors import ProtocolError
+from dataflow.errors import DataflowError, ProtocolError
 from dataflow.members.asking import Asking
 from dataflow.members.barrier import Barrier, Decide, GoOn, Instruction, Pause, Say, Turnover
 from dataflow.members.decisions import NotYet, Ruling, Welcome
@@ -18,10 +19,17 @@ from dataflow.members.leaving import Leaving
 from dataflow.members.plain import fields
 from dataflow.members.reports import Report, changes_of, decide, hand_out, next_batch, report_in, report_of
 from dataflow.members.scaling import Scaling
-from dataflow.run.signal import Signal
+from dataflow.run.signal import Signal, Waiters
 
 if TYPE_CHECKING:
     from dataflow.run.pump import Pump
+
+
+class Meeting(Protocol):
+    """Connects with workers that listen elsewhere."""
+
+    async def meet(self, index: int, peer: int, address: tuple[str, int]) -> None:
+        """Adds a link to a worker. DataflowError if it cannot be reached."""
 
 
 class Changing:
@@ -42,6 +50,10 @@ class Changing:
         self._held: list[Holding] = []
         self._unlinked: Membership | None = None  # a stop that waits for the links to joiners
         self._dismissed = False
+        self._decided = Waiters()
+        self.joined_at: float | None = None  # when a joiner was told, by its clock
+        self._stopped_at = 0.0
+        self._fed = False  # whether the leader knows that this worker, which has joined, gets records
         self.asking = Asking(self, pump)
         self.scaling = Scaling(self, pump) if pump.index == pump.roster.leader else None
 
@@ -55,6 +67,11 @@ class Changing:
         if self.listening:
             await self.joined.wait()
         return not self._dismissed
+
+    async def wait_decided(self) -> None:
+        """Waits while a change is being decided: for sources, which must stay where they say that they are."""
+        while self.stopped:
+            await self._decided.wait()
 
     def propose(self, proposal: Turnover) -> None:
         """The leader begins a change."""
@@ -92,6 +109,10 @@ class Changing:
             self._do(self.barrier.conclude(said, sender, installed=False))
         elif about == "joined":
             self._join(message)
+        elif about == "meet":
+            self.meet(said)
+        elif about == "prepare":
+            self._prepare(said)
         elif about == "leaving":
             roster.leaving = set(said)  # type: ignore[call-overload]
         elif about == "muted":
@@ -146,7 +167,7 @@ class Changing:
         for dataflow in self._pump.dataflows:
             dataflow.flush()
         report = report_of(self._pump, proposal)
-        self.stopped = True
+        self.stopped, self._stopped_at = True, self._pump.clock.now()
         self._held = [held for dataflow in self._pump.dataflows for held in hold(dataflow)]
         self.say(self.barrier.leader, "stopped", [proposal.number, report])
 
@@ -204,8 +225,11 @@ class Changing:
         if not resume.installed:
             restore(self._held)
         self.stopped = False
+        if self.scaling is not None:
+            self.scaling.paused(self._pump.clock.now() - self._stopped_at)
         held, self._held = self._held, []
         release(held)
+        self._decided.wake()
         proposal, me = resume.proposal, self._pump.index
         if resume.installed:
             for leaver in proposal.mute:
@@ -222,6 +246,12 @@ class Changing:
 
     # Those who come and go
 
+    def fed(self) -> None:
+        """This worker, which has joined, gets records: the leader is told once."""
+        if not self._fed:
+            self._fed = True
+            self.say(self.barrier.leader, "fed")
+
     def lost(self, peer: int, why: str) -> bool:
         """The connection to a peer has ended; whether that does no harm: it has left, or has not joined."""
         harmless = peer not in self._pump.roster.present
@@ -231,7 +261,7 @@ class Changing:
 
     def keep_back(self, message: AnyMessage) -> bool:
         """Keeps a message for a joiner that has not been told yet where it joins; whether it was one to keep."""
-        if isinstance(message, Membership) and message.about in ("joined", "dismissed"):
+        if isinstance(message, Membership) and message.about in ("joined", "dismissed", "prepare"):
             return False
         self._kept.append(message)
         return True
@@ -255,6 +285,35 @@ class Changing:
         who = [list(roster.members), list(roster.present), list(before), sorted(roster.leaving), sorted(roster.muted)]
         return [who, start, beginnings, self.barrier.last + 1]
 
+    def reaches(self, worker: int) -> bool:
+        """Whether there is a link to a worker."""
+        return self._pump.transport is not None and self._pump.transport.reaches(worker)
+
+    def meet(self, who: object) -> None:
+        """Connects with workers of another host that join: by number, where each listens."""
+        pump = self._pump
+        if pump.meeting is None:
+            raise ProtocolError("workers come from elsewhere, and this one knows nothing of other hosts")
+        for each in who:  # type: ignore[attr-defined]
+            number, host, port = fields(each, 3)
+            pump.spawn(partial(self._meet, pump.meeting, number, (host, port)), f"meeting worker {number}")
+
+    async def _meet(self, meeting: Meeting, number: int, address: tuple[str, int]) -> None:
+        try:
+            await meeting.meet(self._pump.index, number, address)
+        except DataflowError as error:
+            if self.scaling is not None:
+                self.scaling.lost(number, str(error))  # the others need not say so: nobody joins without the leader
+
+    def _prepare(self, code: object) -> None:
+        """A joiner loads what it will need, and says so: nobody waits for that yet."""
+
+        async def prepare() -> None:
+            await self._pump.preparation.load(code)
+            self.say(self.barrier.leader, "ready")
+
+        self._pump.spawn(prepare, "preparing")
+
     def _join(self, message: Membership) -> None:
         """A joiner is told where it joins."""
         pump: Pump = self._pump
@@ -265,6 +324,7 @@ class Changing:
             self._unlinked = message  # the link to somebody who joins as well is on its way
             return
         self.resume_at = start
+        self.joined_at = pump.clock.now()
         pump.roster.change(members, present)
         pump.roster.leaving = set(leaving)
         pump.roster.mute(muted)

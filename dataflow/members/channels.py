@@ -20,9 +20,11 @@ _LOOK = 64  # batches, after which it is asked whether an old membership can be 
 
 
 def passed_everywhere(dataflow: Dataflow, time: Time) -> bool:
-    """Whether nothing before a time of the root can arrive anywhere in a dataflow. O(locations)."""
+    """Whether nothing before a time of the root can arrive anywhere in a dataflow, the keeper's operators excepted,
+    which hold times for snapshots. O(locations)."""
+    nodes = dataflow.program_nodes
     for index, location in enumerate(dataflow.graph.locations):
-        if isinstance(location, Target):
+        if isinstance(location, Target) and (nodes is None or location.node < nodes):
             root = root_of(len(dataflow.graph.levels(location)) - 1)
             if any(root(each) < time for each in dataflow.tracker.frontier(index)):
                 return False

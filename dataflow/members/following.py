@@ -35,8 +35,19 @@ class Handing:
 class Follows:
     """An operator that follows the membership: it routes by time, or by a configuration of its own.
 
-    All of this is called between two steps, while all workers stand still.
+    All of this is called between two steps, while all workers stand still. `early`: where an output starts with a
+    capability, a joiner's is at the least that there is, and not at the time of the change.
     """
+
+    early = False
+    holds = False  # whether it holds a capability to the end, also with nothing left; muted, it lets go of it
+
+    parts_at_change = False  # whether all that is before a change must be committed before what is after it
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing left to do, besides what operators can be seen to have."""
+        return True
 
     def report(self, proposal: Turnover) -> object:
         """What the leader must know of this worker's part. Plain data."""
@@ -61,19 +72,16 @@ def follows(operator: Operator) -> bool:
 
 def require_scalable(dataflow: Dataflow) -> None:
     """CannotScale, with names and what to do, if something in a dataflow cannot follow the membership."""
-    if dataflow.keeper is not None:
-        raise CannotScale(
-            "a run with recovery keeps its number of workers: end it with a savepoint, and go on with another number"
-        )
     root = dataflow.root_domain
     if not isinstance(root.domain if isinstance(root, Checked) else root, Integers):
         raise CannotScale(f"dataflow {dataflow.name!r}: workers can only join and leave where times are integers")
-    fixed = [operator.label for operator in dataflow.operators if not follows(operator)]
+    fixed = [operator for operator in dataflow.operators if not follows(operator)]
     if fixed:
+        own = "say keeps=Keeps.NOTHING of an operator of your own that keeps nothing from one time to the next"
+        advice = dict.fromkeys(operator.instead or own for operator in fixed)
         raise CannotScale(
-            f"dataflow {dataflow.name!r} cannot be scaled: {', '.join(fixed)} cannot follow. Use Megaphone's operators "
-            "for state, feed inputs from main, and say keeps=Keeps.NOTHING of an operator of your own that keeps "
-            "nothing from one time to the next"
+            f"dataflow {dataflow.name!r} cannot be scaled: {', '.join(operator.label for operator in fixed)} cannot "
+            f"follow. What to do: {'; '.join(advice)}"
         )
     for operator in _shifted(dataflow):
         raise CannotScale(
@@ -101,7 +109,8 @@ def _shifted(dataflow: Dataflow) -> Iterator[Operator]:
             continue
         seen.add(node)
         operator = dataflow.operators[node]
-        if is_shifted and operator.watches_frontier and not operator.changes_times and not _routes(operator):
+        waits = operator.watches_frontier and operator.combines and not operator.changes_times
+        if is_shifted and waits and not _routes(operator):
             yield operator
         if _routes(operator):
             continue
@@ -117,10 +126,7 @@ def _routes(operator: Operator) -> bool:
 
 
 def can_leave(pump: Pump) -> bool:
-    """Whether a worker that is told to end may leave the others instead: in a run that has been scaled before. (In
-    others everybody expects what every worker returns.)"""
-    if not pump.roster.ever_changed:
-        return False
+    """Whether a worker that is told to end may leave the others instead: if all of them can do without it."""
     if pump.index == pump.roster.leader or len(pump.roster.members) < 2 or not pump.dataflows:
         return False
     try:

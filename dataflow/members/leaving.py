@@ -54,16 +54,24 @@ class Leaving:
             pump.retire()
 
     def _idle(self) -> bool:
-        return not self._pump.flow.keeps and all(map(nothing_left, self._pump.dataflows))
+        muted = self._pump.index in self._pump.roster.muted
+        return not self._pump.flow.keeps and all(nothing_left(each, muted) for each in self._pump.dataflows)
 
 
-def nothing_left(dataflow: Dataflow) -> bool:
-    """Whether this worker holds nothing in a dataflow, and nothing can be routed to it any more."""
+def nothing_left(dataflow: Dataflow, muted: bool = False) -> bool:
+    """Whether this worker holds nothing in a dataflow, and nothing can be routed to it any more. Before it is muted,
+    operators may hold what they let go of then, and it takes part in snapshots."""
     if dataflow.dropped:
         return True
-    if dataflow.busy or any(output.held for operator in dataflow.operators for output in operator.outputs):
+    if dataflow.busy:
         return False
-    if any(port.queue for operator in dataflow.operators for port in operator.inputs):
+    for operator in dataflow.operators[: None if muted else dataflow.program_nodes]:
+        follows = operator.follows
+        if any(output.held for output in operator.outputs) and (muted or follows is None or not follows.holds):
+            return False
+        if any(port.queue for port in operator.inputs) or not (follows is None or follows.idle):
+            return False
+    if dataflow.keeper is not None and not muted and not dataflow.keeper.owes_nothing:
         return False
     last = dataflow.pump.changes.times.get(dataflow.number)
     if last is None:

@@ -105,7 +105,8 @@ def _decide(dataflow: Dataflow, proposal: Turnover, reports: Mapping[int, Report
 
 
 def _starts(dataflow: Dataflow, proposal: Turnover, time: Time) -> Iterator[Mint]:
-    """Capabilities for joiners: where somebody has one, at the time of the change or, if all others are later, then."""
+    """Capabilities for joiners, where somebody has one: on entries at the time of the change or, if all others are
+    later, then; elsewhere at the least that there is, since a joiner may see records of earlier times there."""
     least: dict[int, Time] = {}
     for (index, at), count in dataflow.tracker.pointstamps().items():
         if count > 0 and (index not in least or at < least[index]):
@@ -115,8 +116,17 @@ def _starts(dataflow: Dataflow, proposal: Turnover, time: Time) -> Iterator[Mint
         for port, starts in enumerate(node.initial):
             index = graph.index(Source(number, port))
             if starts and len(node.outputs[port]) == 1 and index in least:
+                start = least[index] if _is_early(dataflow, number, port) else max(time, least[index])
                 for joiner in proposal.join:
-                    yield Mint(joiner, number, port, max(time, least[index]))
+                    yield Mint(joiner, number, port, start)
+
+
+def _is_early(dataflow: Dataflow, number: int, port: int) -> bool:
+    """Whether a joiner may have to do with times before the change at an output: not where its main feeds."""
+    operator = dataflow.operators[number]
+    if operator.follows is not None and operator.follows.early:
+        return True
+    return not any(output is operator.outputs[port] for output in dataflow.entries)
 
 
 def changes_of(dataflow: Dataflow, decision: Ruling) -> list[Change]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -49,6 +50,8 @@ class ScaleChange:
     error: str | None = None
     progress: float = 0.0  # of the state that moves, from 0 to 1
     seconds: float | None = None  # from asking until the workers that join had joined, or those that leave had left
+    first_record: float | None = None  # seconds from asking until a worker that joins got its first record
+    pause: float | None = None  # seconds for which all workers stood still, the longest time that they did
     _over: trio.Event = field(default_factory=trio.Event, repr=False)
 
     @property
@@ -82,16 +85,27 @@ def even(places: Places) -> list[int]:
     >>> even(Places("", (0, 2), np.array([0, 1, 0, 1, 2, 2]), np.zeros(6), np.zeros(6)))
     [0, 0, 0, 2, 2, 2]
     """
-    table, workers = [int(worker) for worker in places.table], sorted(places.workers)
-    few, extra = divmod(len(table), len(workers))
-    room = {worker: few + (place < extra) for place, worker in enumerate(workers)}
+    return spread([int(worker) for worker in places.table], places.workers)
+
+
+def spread(table: Sequence[int], workers: Sequence[int]) -> list[int]:
+    """Where each of some things shall be, by where it is: as many on each worker, moving as few as that takes.
+
+    >>> spread([3, 3, 3, 0], (0, 3)), spread([3], (0, 3))
+    ([3, 3, 0, 0], [3])
+    """
+    found = list(table)
+    has = Counter(found)
+    few, extra = divmod(len(found), len(workers))
+    most_first = sorted(workers, key=lambda worker: (-has[worker], worker))
+    room = {worker: few + (place < extra) for place, worker in enumerate(most_first)}
     moving = []
-    for shard, worker in enumerate(table):
+    for place, worker in enumerate(found):
         if room.get(worker, 0) > 0:
             room[worker] -= 1
         else:
-            moving.append(shard)
-    free = [worker for worker in workers for _ in range(room[worker])]
-    for shard, worker in zip(moving, free, strict=True):
-        table[shard] = worker
-    return table
+            moving.append(place)
+    free = [worker for worker in sorted(workers) for _ in range(room[worker])]
+    for place, worker in zip(moving, free, strict=True):
+        found[place] = worker
+    return found

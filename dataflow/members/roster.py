@@ -22,6 +22,7 @@ class Roster:
         self.others: tuple[int, ...] = ()  # to whom progress goes
         self.audience: tuple[int, ...] = ()  # to whom updates of configurations go
         self.ever_changed = False
+        self.settled = self.members  # the same, while no request to scale is being carried out; else none
         self._refresh()
 
     def _refresh(self) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
+
+import trio
 
 from dataflow.build.hooks import StateMover
 from dataflow.comm.messages import Membership
@@ -29,13 +31,16 @@ _FIRST, _LONGEST = 0.001, 0.25  # seconds before a change that could not be made
 
 
 class Launcher(Protocol):
-    """Starts workers. Each says "ready" to the leader when it is connected with everybody."""
+    """Starts workers. Each says "linked" to the leader when it is connected with everybody."""
 
     def start(self, numbers: Sequence[int], peers: int) -> None:
         """Starts workers with these numbers, which nobody had before; there will be so many members."""
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members now: their failures are failures of the run."""
+
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are no members any more, and end by themselves when they have nothing left."""
 
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""
@@ -49,6 +54,60 @@ class _Request:
     within: int | None
     asked_at: float
     askers: list[tuple[int, int]]  # others who want to know: worker, and the number of its request
+    guests: GuestList | None = None  # where workers listen that come from elsewhere
+
+    @property
+    def title(self) -> str:
+        """What was asked for."""
+        if self.guests is not None:
+            return f"{self.guests.count} come from another host"
+        target = self.change.target
+        return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
+
+
+class GuestList:
+    """Workers of another host that join: where they listen, and, when it is their turn, which numbers they have. (In
+    the place of a launcher: they start by themselves, and everybody connects to them.)"""
+
+    def __init__(self, changes: Changing, at: Sequence[tuple[str, int]]) -> None:
+        self._changes = changes
+        self._at = at
+        self._numbers: Sequence[int] = ()
+        self.count = len(at)
+        self.numbered = trio.Event()
+        self.error: str | None = None
+
+    def start(self, numbers: Sequence[int], peers: int) -> None:
+        """It is their turn."""
+        self._numbers = numbers
+        self.numbered.set()
+        who = [[number, host, port] for number, (host, port) in zip(numbers, self._at, strict=True)]
+        self._changes.tell_all("meet", who)
+        self._changes.meet(who)
+
+    def joined(self, numbers: Sequence[int]) -> None:
+        """They are members now. Those who started them know by themselves how they fare."""
+
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are no members any more. Those who started them know that, too."""
+
+    def dismiss(self, numbers: Sequence[int]) -> None:
+        """They have not joined."""
+        for number in numbers:
+            if self._changes.reaches(number):
+                self._changes.say(number, "dismissed")
+
+    def give_up(self, error: str) -> None:
+        """They cannot join."""
+        self.error = error
+        self.numbered.set()
+
+    async def wait_numbered(self) -> Sequence[int]:
+        """Their numbers, when it is their turn. CannotScale if they cannot join."""
+        await self.numbered.wait()
+        if not self._numbers:
+            raise CannotScale(self.error or "the run has ended")
+        return self._numbers
 
 
 class Scaling:
@@ -84,23 +143,36 @@ class Scaling:
                 return request.change
         askers = [asker] if asker else []
         request = _Request(ScaleChange(target), placement, strategy, within, self._pump.clock.now(), askers)
+        self._queue(request)
+        return request.change
+
+    def admit(self, at: Sequence[tuple[str, int]]) -> GuestList:
+        """Workers of another host want to join, and will listen at these addresses."""
+        guests = GuestList(self._pump.changes, at)
+        self._queue(_Request(ScaleChange(()), None, None, None, self._pump.clock.now(), [], guests))
+        return guests
+
+    def _queue(self, request: _Request) -> None:
         if not self._pump.runs:
             self._tell(request, "failed", "the run has ended")
-            return request.change
+            return
         self._waiting.append(request)
         if not self._running:
             self._running = True
             self._pump.spawn(self._run, "scaling")
-        return request.change
 
     # What is said to the leader
 
     def said(self, message: Membership) -> None:
         """Somebody says something that concerns the leader alone."""
-        if message.about == "ready":
+        if message.about == "linked":
+            self._pump.changes.say(message.sender, "prepare", self._pump.preparation.used())
+        elif message.about == "ready":
             self._ready.add(message.sender)
         elif message.about == "idle":
             self._idle.add(message.sender)
+        elif message.about == "fed":
+            self._fed()
         elif message.about == "scale":
             target, within, number = fields(message.said, 3)
             wanted = tuple(target) if isinstance(target, list) else target
@@ -108,6 +180,18 @@ class Scaling:
         else:
             raise ProtocolError(f"worker {message.sender} says {message.about!r}, which means nothing")
         self._signal.set()
+
+    def _fed(self) -> None:
+        """A worker that has joined got its first record."""
+        if self._waiting and self._waiting[0].change.first_record is None:
+            change, asked_at = self._waiting[0].change, self._waiting[0].asked_at
+            change.first_record = self._pump.clock.now() - asked_at
+
+    def paused(self, seconds: float) -> None:
+        """All workers stood still for so long."""
+        if self._waiting:
+            change = self._waiting[0].change
+            change.pause = max(seconds, change.pause or 0.0)
 
     def lost(self, worker: int, why: str) -> None:
         """A worker that was started has ended before it was connected."""
@@ -124,27 +208,42 @@ class Scaling:
     async def _run(self) -> None:
         while self._waiting:
             request = self._waiting[0]
+            roster, meter = self._pump.roster, self._pump.meter
+            members = roster.members
+            roster.settled = ()
+            mark = meter.begin("membership", f"from {len(members)} workers: {request.title}")
             try:
                 await self._carry_out(request)
                 self._tell(request, "done")
+                meter.end(mark, f"from {len(members)} workers to {len(roster.members)}")
             except CannotScale as error:
                 self._tell(request, "failed", str(error))
+                meter.end(mark, f"{request.title}: refused: {error}")
+            roster.settled = roster.members
             self._waiting.popleft()
         self._running = False
 
     def _tell(self, request: _Request, state: str, error: str | None = None) -> None:
         change = request.change
         change.moved(state, error)
+        if request.guests is not None and error is not None:
+            request.guests.give_up(error)
         for worker, number in request.askers:
-            said = [number, state, change.time, error, change.progress, change.seconds]
+            figures = [change.progress, change.seconds, change.first_record, change.pause]
+            said = [number, state, change.time, error, *figures]
             self._pump.changes.say(worker, "scaled", said)
 
     async def _carry_out(self, request: _Request) -> None:
         members, target = self._pump.roster.members, request.change.target
         for dataflow in self._pump.dataflows:
             require_scalable(dataflow)
+        if request.guests is not None:
+            await self._grow(request, request.guests.count, request.guests)
+            return
         if isinstance(target, int) and target > len(members):
-            await self._grow(request, target - len(members))
+            if self._pump.launcher is None:
+                raise CannotScale("nobody can start workers here: only `execute` and `python -m dataflow run` can")
+            await self._grow(request, target - len(members), self._pump.launcher)
             return
         leavers = target if isinstance(target, tuple) else members[target:]
         leavers = tuple(worker for worker in leavers if worker in members)
@@ -153,27 +252,25 @@ class Scaling:
         if leavers:
             await self._shrink(request, leavers)
 
-    async def _grow(self, request: _Request, count: int) -> None:
+    async def _grow(self, request: _Request, count: int, launcher: Launcher) -> None:
         pump = self._pump
-        if pump.launcher is None:
-            raise CannotScale("nobody can start workers here: only `execute` and `python -m dataflow run` can")
         first = max(self._next, pump.roster.span)
         joiners = tuple(range(first, first + count))
         self._next = first + count
         self._tell(request, "starting")
         joined = False
         try:
-            pump.launcher.start(joiners, len(pump.roster.members) + count)
+            launcher.start(joiners, len(pump.roster.members) + count)
             await self._until(lambda: self._ready.issuperset(joiners) or not self._lost.keys().isdisjoint(joiners))
             for joiner in joiners:
                 if joiner in self._lost:
                     raise CannotScale(f"worker {joiner} could not join: {self._lost[joiner]}")
             await self._change(request, join=joiners)
             joined = True
-            pump.launcher.joined(joiners)
+            launcher.joined(joiners)
         finally:
             if not joined:
-                pump.launcher.dismiss(joiners)
+                launcher.dismiss(joiners)
         request.change.seconds = pump.clock.now() - request.asked_at
         self._tell(request, "moving")
         await self._move(request, pump.roster.members)
@@ -193,8 +290,13 @@ class Scaling:
             pump.roster.leaving -= set(leavers)
             pump.changes.tell_all("leaving", sorted(pump.roster.leaving))
             raise
+        if pump.launcher is not None:
+            pump.launcher.left(leavers)
         self._tell(request, "leaving")
         await self._until(lambda: self._idle.issuperset(leavers))
+        for dataflow in pump.dataflows:
+            if dataflow.keeper is not None:
+                await dataflow.keeper.cover()
         await self._change(request, mute=leavers)
         await self._until(lambda: not set(leavers) & set(pump.roster.present))
         request.change.seconds = pump.clock.now() - request.asked_at
@@ -209,23 +311,37 @@ class Scaling:
         once: bool = False,
     ) -> bool:
         """Makes a change, when it can be made; with `once`, False if it cannot be now."""
+        self._hush(True)
+        try:
+            if not await self._try_change(request, Turnover(0, join, leave, mute, request.within), once):
+                return False
+        finally:
+            self._hush(False)
+        if not mute:
+            flows = self._pump.dataflows
+            request.change.time = self._pump.changes.times.get(flows[0].number) if flows else None
+        return True
+
+    def _hush(self, hushed: bool) -> None:
+        """No snapshot begins while a change waits for the last one to end."""
+        for dataflow in self._pump.dataflows:
+            if dataflow.keeper is not None:
+                dataflow.keeper.hush(hushed)
+
+    async def _try_change(self, request: _Request, wanted: Turnover, once: bool) -> bool:
         patience, clock = _FIRST, self._pump.clock
         while True:
             number, self._numbers = self._numbers, self._numbers + 1
-            self._pump.changes.propose(Turnover(number, join, leave, mute, request.within))
+            self._pump.changes.propose(replace(wanted, number=number))
             why_not = await self._outcome_of(number)
             if why_not is None:
-                break
+                return True
             if why_not:
                 raise CannotScale(why_not)
             await clock.sleep_until(clock.now() + patience)
             patience = min(2 * patience, _LONGEST)
             if once:
                 return False
-        if not mute:
-            flows = self._pump.dataflows
-            request.change.time = self._pump.changes.times.get(flows[0].number) if flows else None
-        return True
 
     async def _outcome_of(self, number: int) -> str | None:
         await self._until(lambda: self._outcome is not None and self._outcome[0] == number)

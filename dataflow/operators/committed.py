@@ -18,7 +18,10 @@ from dataflow.channels.pact import Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm.flow import weigh
 from dataflow.errors import ConstructionError
+from dataflow.members.barrier import Turnover
+from dataflow.members.following import Follows
 from dataflow.operators.sinks import Away, Place, Sink, SinkUnavailable, Writer, join_batches
+from dataflow.progress.graph import Source
 from dataflow.run.clock import Clock
 from dataflow.run.signal import Signal
 from dataflow.time.order import Time
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from dataflow.build.scope import Scope
     from dataflow.build.stream import Stream
 
+D = TypeVar("D")
 R = TypeVar("R")
 
 _AGAIN = 1.0  # seconds until what the outside has not taken is tried again
@@ -41,7 +45,7 @@ def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
     if scope.parent is not None or not isinstance(domain, Integers):
         raise ConstructionError(f"{name}, a sink that commits, must be in the root of a dataflow of integer times")
     route = sink.route()
-    if route is not None and scope.peers > 1:
+    if route is not None:  # also with one worker: others may join
         stream = _in_order(stream, f"{name}: in order")
     builder = OperatorBuilder(scope, name)
     builder.add_input(stream, route)
@@ -49,7 +53,14 @@ def committed(stream: Stream[object], sink: Sink, name: str) -> Stream[Never]:
     (out,) = builder.build(
         lambda context: _Committing(scope, context, sink, name).step, frontier=True, keeps=Keeps.SHARE
     )
+    _write_one_by_one(out)
     return out
+
+
+def _write_one_by_one(stream: Stream[D]) -> Stream[D]:
+    """What makes this stream waits for times to be complete, and puts no records together."""
+    stream.scope.dataflow.operators[stream.source.node].combines = False
+    return stream
 
 
 def _in_order(stream: Stream[object], name: str) -> Stream[object]:
@@ -66,7 +77,7 @@ def _in_order(stream: Stream[object], name: str) -> Stream[object]:
         for batch in join_batches(waiting.pop(capability.time)):
             output.give(capability, batch)
 
-    return unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING)
+    return _write_one_by_one(unary_notify(stream, name, on_batch, on_notify, keeps=Keeps.NOTHING))
 
 
 class _Committing(Participant):
@@ -100,9 +111,35 @@ class _Committing(Participant):
         self._gate = scope.dataflow.enrol(self, context.activate)
         if self._gate is None:
             self._resumed.set()
+        self._change: Time | None = None  # rows of a key were written elsewhere before this time
+        context.follow(_FollowingSink(self, scope.worker, routed=sink.route() is not None))
         context.spawn(self._run)
 
     # As an operator
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that came is written and, without recovery, committed."""
+        return not self._waiting and (self._gate is not None or self._uncommitted is None)
+
+    def let_go(self) -> None:
+        """This worker leaves: nothing will come any more."""
+        self._hold.release()
+
+    def change_at(self, time: Time) -> None:
+        """From a time on rows of a key may come to another worker than before. (With recovery there is a cut there.)"""
+        if self._gate is None:
+            if self._change is None:
+                output = self._context.outputs[0]
+                self._dataflow.watch(Source(output.operator.number, output.number), self._signal.set)
+            self._change = time
+            self._signal.set()
+
+    def _waits_for_others(self, time: Time) -> bool:
+        """Whether other workers may still have to commit rows of before a change. Their capabilities tell."""
+        if self._change is None or time < self._change:
+            return False
+        return any(at < self._change for at in self._dataflow.tracker.frontier(self._context.outputs[0].index))
 
     def step(self) -> None:
         """Queues what has arrived by time. The task does the rest."""
@@ -185,6 +222,8 @@ class _Committing(Participant):
         time = self._waiting.peekitem(0)[0]
         if self._input.could_see(time) or not (self._gate is None or self._gate.opens(time)):
             return False
+        if self._waits_for_others(time):
+            return False
         if self._writing.error is not None and self._context.clock.now() < self._writing.again_at:
             return False
         if not await self._write(time, self._waiting[time]):
@@ -222,7 +261,7 @@ class _Committing(Participant):
             return
         open_times = self._open_times()
         if self._gate is None and self._uncommitted is not None:
-            if self._sink.every == 0.0:
+            if self._sink.every == 0.0 or self._change is not None:
                 open_times.append(self._uncommitted)
             elif not open_times:
                 return  # the last commit is still to come
@@ -268,7 +307,8 @@ class _Committing(Participant):
         if self._gate is not None or self._uncommitted is None:
             return
         now = self._context.clock.now()
-        if now < self._commit_at and not (self._input.done and not self._waiting):
+        soon = self._change is not None and self._uncommitted < self._change  # others wait for it
+        if now < self._commit_at and not soon and not (self._input.done and not self._waiting):
             if not self._alarm:
                 self._alarm = True
                 self._context.activate_after(self._commit_at - now)
@@ -279,6 +319,28 @@ class _Committing(Participant):
                 await self._writer.commit(token)
         self._uncommitted = None
         self._alarm = False
+
+
+class _FollowingSink(Follows):
+    """A sink's part in a change: what a worker has written stays there, and it leaves when that is done."""
+
+    holds = True
+
+    def __init__(self, sink: _Committing, worker: int, *, routed: bool) -> None:
+        """`routed`: rows of a key come to one worker."""
+        self._sink = sink
+        self._worker = worker
+        self.parts_at_change = routed
+
+    @property
+    def idle(self) -> bool:
+        return self._sink.idle
+
+    def install(self, proposal: Turnover, time: Time, handed: object) -> None:
+        if self._worker in proposal.mute:
+            self._sink.let_go()
+        elif self.parts_at_change and (proposal.join or proposal.leave):
+            self._sink.change_at(time)
 
 
 class _Unavailable:

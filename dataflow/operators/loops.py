@@ -116,6 +116,7 @@ class _PassAcrossCuts:
 
     def __init__(self, context: Context, name: str, scope: Scope) -> None:
         (self._input,), (self._output,) = context.inputs, context.outputs
+        context.follow(changes_times=True)
         self._start: Capability | None = context.capability()
         self._crossings: SentAhead[Batch] = SentAhead(
             name, scope.dataflow, self._now, self._send_again, self._drop_start
@@ -138,7 +139,7 @@ class _PassAcrossCuts:
 
     def _drop_start(self) -> None:
         if self._start is not None:
-            self._start.drop()
+            self._start.release()  # on a worker that joins it may have been closed from the beginning
             self._start = None
 
 

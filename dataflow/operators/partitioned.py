@@ -16,7 +16,11 @@ from dataflow.build.operator import Step
 from dataflow.channels.pact import Audience, Batch
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.errors import ConstructionError, TimeError
+from dataflow.members.reading import Standing
+from dataflow.operators.finding import Dealing, find_partitions
+from dataflow.operators.heirs import FollowingReader
 from dataflow.operators.inputs import to_batch
+from dataflow.operators.pacing import SourcePace
 from dataflow.operators.partitions import Partitions, SourceError
 from dataflow.operators.positions import Positions
 from dataflow.operators.source import Reader
@@ -46,64 +50,23 @@ def partitioned(scope: Scope, source: Partitions[D], *, ahead: int, name: str) -
         raise ConstructionError(f"{name}, a source with partitions, must be in the root of a dataflow of integer times")
     if type(ahead) is not int or ahead < 1:
         raise ConstructionError(f"{name}: ahead must be at least 1")
-    finder = OperatorBuilder(scope, f"{name}: partitions")
-    finder.add_output(initial=True, entry=False)
-    (dealt,) = finder.build(lambda context: _find(scope, context, source), keeps=Keeps.NOTHING)
+    dealing = Dealing(source.timed)
+    dealt = find_partitions(scope, source, dealing, name)
     reader = OperatorBuilder(scope, name)
     reader.add_input(dealt, Audience())
     reader.add_output({}, initial=True)
     kind = _Timed if source.timed else _Ticking if source.follow else _Counting
+
+    def make(context: Context) -> Step:
+        reading = kind(scope, context, source, ahead, name)
+        moves = source.moves and source.resumable
+        follows = FollowingReader(reading, dealing, context.outputs[0], timed=source.timed, moves=moves)
+        context.follow(follows)
+        return reading.step
+
     out: Stream[D]
-    (out,) = reader.build(
-        lambda context: kind(scope, context, source, ahead, name).step, frontier=True, keeps=Keeps.SHARE
-    )
+    (out,) = reader.build(make, frontier=True, keeps=Keeps.SHARE)
     return out
-
-
-def _find(scope: Scope, context: Context, source: Partitions[D]) -> Step:
-    """Deals partitions out in turn as they are found. Worker 0 does it for all."""
-    capability, output = context.capability(), context.outputs[0]
-
-    async def find() -> None:
-        await scope.dataflow.started.wait()
-        known: dict[str, int] = {}
-        workers = 0  # among whom partitions are dealt out
-        while not context.dropped and scope.dataflow.built:
-            found = await source.partitions()
-            if isinstance(found, str) or not all(isinstance(partition, str) for partition in found):
-                raise SourceError(f"partitions() of {source!r} must give a list of names, not {found!r}")
-            new = [partition for partition in dict.fromkeys(found) if partition not in known]
-            # One that names its times and has no partition would hold all others back: it is left out for good.
-            workers = workers or (min(len(new), context.peers) if source.timed else context.peers)
-            for partition in new:
-                known[partition] = len(known) % workers
-            output.give(capability, [(partition, known[partition], workers) for partition in new])
-            if not source.follow:
-                break
-            await context.clock.sleep_until(context.clock.now() + source.look_every)
-        capability.drop()
-
-    if context.worker == 0:
-        context.spawn(find)
-    else:
-        capability.release()
-    return lambda: None
-
-
-class _Pace:
-    """Waits while too many times are outstanding."""
-
-    def __init__(self, completion: Completion, ahead: int) -> None:
-        self._completion = completion
-        self._ahead = ahead
-        self._sent: deque[Time] = deque()  # the last `ahead` distinct times
-
-    async def wait(self, time: Time) -> None:
-        """Before something is sent at a time, which is not before the last."""
-        if not self._sent or self._sent[-1] != time:
-            if len(self._sent) >= self._ahead:
-                await self._completion.wait_passed(self._sent.popleft())
-            self._sent.append(time)
 
 
 class _Reading(Participant):
@@ -116,14 +79,18 @@ class _Reading(Participant):
         self._context = context
         self._dataflow = scope.dataflow
         self._worker = scope.worker
-        self._input: InputPort[tuple[str, int, int]] = context.inputs[0]
+        self._input: InputPort[tuple[str, int, list[int]]] = context.inputs[0]
         self._output: OutputPort = context.outputs[0]
         self._capability: Capability = context.capability()
         self._completion = Completion(scope.dataflow)
         self._positions = Positions()
         self._waiting: deque[str] = deque()  # partitions of this worker that nobody reads yet
-        self._open: set[str] = set()
-        self._readers = 0  # how many workers have partitions; 0 as long as none have been dealt out
+        self._open: dict[str, trio.CancelScope] = {}
+        self._over: set[str] = set()  # partitions of this worker that are at their end
+        self._readers: dict[str, int] = {}  # by partition, who reads it
+        self._may_read: list[int] = []  # workers that can be given partitions; empty if that is not known
+        self._runs = False
+        self._leaves = False
         self._signal = Signal()
         self._resumed = trio.Event()
         self._seen: Time | None = None
@@ -145,8 +112,11 @@ class _Reading(Participant):
     def step(self) -> None:
         """Hears which partitions are this worker's; gives its share of a cut that it has passed."""
         for _, dealt in self._input:
-            self._readers = dealt[0][2]
-            self._waiting.extend(partition for partition, worker, _ in dealt if worker == self._worker)
+            for partition, worker, may_read in dealt:
+                if partition not in self._readers:  # else a change has said since who reads it
+                    self._readers[partition], self._may_read = worker, may_read
+                    if worker == self._worker:
+                        self._waiting.append(partition)
         self._signal.set()
         self._give_share()
 
@@ -181,48 +151,130 @@ class _Reading(Participant):
     def _passed(self, cut: Time) -> bool:
         return not self._capability.live or bool(cut <= self._capability.time)
 
+    # When workers join and leave
+
+    def standings(self) -> dict[str, Standing]:
+        """By partition of this worker, where it stands."""
+        found = {}
+        for partition, worker in self._readers.items():
+            if worker == self._worker:
+                behind, history = self._positions.known(partition)
+                found[partition] = Standing(partition in self._over, self._time_of(partition), behind, history)
+        return found
+
+    @property
+    def at(self) -> Time | None:
+        """Where the capability is."""
+        return self._capability.time if self._capability.live else None
+
+    @property
+    def restored(self) -> Mapping[str, object]:
+        """Where the run went on from, by partition."""
+        return self._positions.restored
+
+    def take_restored(self, restored: Mapping[str, object]) -> None:
+        """This worker joins."""
+        self._positions = Positions(restored)
+
+    def take_over(
+        self, readers: dict[str, int], may_read: list[int], gained: dict[str, Standing], time: Time, minted: Time | None
+    ) -> None:
+        """Goes on with what this worker reads from now on."""
+        for partition, worker in self._readers.items():
+            if worker == self._worker != readers[partition]:
+                self._part_with(partition)
+        self._readers, self._may_read = readers, may_read or self._may_read
+        for partition, standing in gained.items():
+            self._positions.adopt(partition, standing.behind, standing.history)
+            (self._over.add if standing.over else self._waiting.append)(partition)
+        if minted is not None:
+            before, right = self._capability, self._output.adopt(minted)
+            if before.live and before.time <= minted:
+                right.drop()  # what it has is as good
+            else:
+                self._capability = right
+                before.release()
+        self._shift(time)
+        if self._waiting and not self._runs and self._dataflow.started.is_set():
+            self._runs = True
+            self._context.spawn(self._read_all)
+        self._signal.set()
+
+    def _part_with(self, partition: str) -> None:
+        """Another worker goes on with a partition: whatever is in hand is thrown away."""
+        self._positions.part_with(partition)
+        self._over.discard(partition)
+        if partition in self._waiting:
+            self._waiting.remove(partition)
+        if partition in self._open:
+            self._open.pop(partition).cancel()
+
+    def leave(self) -> None:
+        """This worker reads nothing more."""
+        self._leaves = True
+        self._signal.set()
+
     # Reading
 
     async def _run(self) -> None:
+        self._runs = True
         if not await self._completion.wait_built():
             return
         await self._resumed.wait()
         self._begin()
+        await self._read_all()
+
+    async def _read_all(self) -> None:
         while not self._ended:
             while self._waiting and len(self._open) < self._most_open:
                 partition = self._waiting.popleft()
-                self._open.add(partition)
+                scope = self._open[partition] = trio.CancelScope()
                 self._opened(partition)
-                self._context.spawn(partial(self._read, partition))
+                self._context.spawn(partial(self._read, partition, self._positions.take_up(partition), scope))
             self._told()
             await self._signal.wait()
+        self._runs = False
         self._capability.release()
         self._give_share()
 
     @property
     def _ended(self) -> bool:
+        if self._leaves or not self._capability.live:
+            return True
         return self._input.done and not self._waiting and not self._open
 
     @property
     def _most_open(self) -> int:
         return self._source.at_once
 
-    async def _read(self, partition: str) -> None:
-        start = self._positions.take_up(partition)
-        try:
-            items = Reader(self._source.read(partition, start))
+    async def _read(self, partition: str, start: object, scope: trio.CancelScope) -> None:
+        with scope:
             try:
-                while (item := await items.next(_END)) is not _END:
-                    if not await self._send(partition, *_checked(item)):
-                        return
-            finally:
-                await items.close()
-        except Exception as error:
-            error.add_note(f"reading partition {partition!r} behind position {self._positions.last(partition)!r}")
-            raise
-        self._open.discard(partition)
-        self._closed(partition)
-        self._signal.set()
+                items = Reader(self._source.read(partition, start))
+                try:
+                    while (item := await items.next(_END)) is not _END:
+                        await trio.lowlevel.checkpoint_if_cancelled()  # it may be another worker's meanwhile
+                        if not await self._send(partition, *_checked(item)):
+                            return
+                finally:
+                    await items.close()
+            except Exception as error:
+                error.add_note(f"reading partition {partition!r} behind position {self._positions.last(partition)!r}")
+                raise
+        if not scope.cancel_called:  # else it is another worker's now
+            del self._open[partition]
+            self._over.add(partition)
+            self._closed(partition)
+            self._signal.set()
+
+    async def _may_send(self) -> bool:
+        """Waits for room, and while it is decided who reads what; False if the dataflow is gone."""
+        await self._dataflow.room()
+        changes = self._dataflow.pump.changes
+        while changes.stopped:
+            await changes.wait_decided()
+            await trio.lowlevel.checkpoint_if_cancelled()  # this partition may have gone to another worker
+        return not self._context.dropped
 
     def _give(self, partition: str, position: object, time: Time, batch: Batch) -> None:
         self._output.give(self._capability, batch, time)
@@ -235,6 +287,14 @@ class _Reading(Participant):
             self._give_share()
 
     # What the kinds differ in
+
+    def _time_of(self, partition: str) -> Time | None:
+        """Where a partition is, if the source names its times."""
+        return None
+
+    def _shift(self, time: Time) -> None:
+        """A change was made: what this worker has gained is sent at this time, or later."""
+        self._move(time)
 
     async def _send(self, partition: str, position: object, time: Time, batch: Batch) -> bool:
         """Sends a batch; False if the dataflow is gone."""
@@ -258,7 +318,7 @@ class _Counting(_Reading):
 
     def _begin(self) -> None:
         self._turn = trio.Lock()  # who waits longest is next
-        self._pace = _Pace(self._completion, self._ahead)
+        self._pace = SourcePace(self._completion, self._ahead)
 
     async def _send(self, partition: str, position: object, time: Time, batch: Batch) -> bool:
         if time is not None:
@@ -267,9 +327,9 @@ class _Counting(_Reading):
             now = self._now()
             self._move(now)  # before the wait: what is before this time may depend on it
             await self._pace.wait(now)
-            await self._dataflow.room()
-            if self._context.dropped:
+            if not await self._may_send():
                 return False
+            now = max(now, self._capability.time)  # a change may have moved it
             self._give(partition, position, now, batch)
             self._sent(now)
         return True
@@ -286,9 +346,17 @@ class _Ticking(_Counting):
 
     def _begin(self) -> None:
         super()._begin()
-        self._origin = self._context.clock.now()
+        joined_at = self._dataflow.pump.changes.joined_at
+        self._origin = self._context.clock.now() if joined_at is None else joined_at  # others did not wait for main
         self._first = self._capability.time
+        self._ticks = 0
         self._context.spawn(self._tick)
+
+    def _shift(self, time: Time) -> None:
+        """All workers count from here, so that none is ahead of the others for ever."""
+        super()._shift(time)
+        if self._capability.live and self._dataflow.started.is_set():
+            self._origin, self._first, self._ticks = self._context.clock.now(), self._capability.time, 0
 
     @property
     def _most_open(self) -> int:
@@ -302,10 +370,9 @@ class _Ticking(_Counting):
         """More may come at this tick."""
 
     async def _tick(self) -> None:
-        number = 0
         while True:
-            number = max(number + 1, self._now() - self._first + 1)
-            await self._context.clock.sleep_until(self._origin + number * self._source.tick)
+            self._ticks = max(self._ticks + 1, self._now() - self._first + 1)
+            await self._context.clock.sleep_until(self._origin + self._ticks * self._source.tick)
             if not self._capability.live or self._context.dropped:
                 return
             if not self._turn.locked():
@@ -315,9 +382,10 @@ class _Ticking(_Counting):
 class _Timed(_Reading):
     """Batches name their times. The worker is where the last of its partitions is."""
 
-    def _begin(self) -> None:
+    def __init__(self, scope: Scope, context: Context, source: Partitions[D], ahead: int, name: str) -> None:
+        super().__init__(scope, context, source, ahead, name)
         self._times: dict[str, Time] = {}  # by partition, no batch before this will come
-        self._paces: dict[str, _Pace] = {}
+        self._paces: dict[str, SourcePace] = {}
 
     @property
     def _most_open(self) -> int:
@@ -330,15 +398,28 @@ class _Timed(_Reading):
         del self._times[partition]
         self._told()
 
+    def _time_of(self, partition: str) -> Time | None:
+        return self._times.get(partition)
+
+    def _part_with(self, partition: str) -> None:
+        super()._part_with(partition)
+        self._times.pop(partition, None)
+        self._paces.pop(partition, None)
+
+    def _shift(self, time: Time) -> None:
+        """The source names its times: those of a partition go on from where it is."""
+
     def _told(self) -> None:
         # Before all partitions are known, one that starts earlier may still come.
-        known = self._input.done or (self._source.follow and self._readers)
+        known = self._input.done or (self._source.follow and self._may_read)
         if known and self._times and not self._waiting:
             self._move(min(self._times.values()))
 
     @property
     def _ended(self) -> bool:
-        return super()._ended or 0 < self._readers <= self._worker  # it will never have any
+        if super()._ended:
+            return True
+        return bool(self._may_read) and self._worker not in self._may_read and not self._waiting and not self._open
 
     async def _send(self, partition: str, position: object, time: Time, batch: Batch) -> bool:
         time = self._output.domain.check(time)
@@ -353,10 +434,9 @@ class _Timed(_Reading):
         if pace is None:  # partitions wait for each other's times: each has a pace of its own
             completion = Completion(self._dataflow)
             await completion.wait_built()
-            pace = self._paces[partition] = _Pace(completion, self._ahead)
+            pace = self._paces[partition] = SourcePace(completion, self._ahead)
         await pace.wait(time)
-        await self._dataflow.room()
-        if self._context.dropped:
+        if not await self._may_send():
             return False
         self._give(partition, position, time, batch)
         return True

@@ -34,6 +34,7 @@ class Partitions(ABC, Generic[D]):
     tick: float = 0.1  # seconds: with `follow` and without times of its own, time advances so often
     look_every: float = 1.0  # seconds: with `follow`, worker 0 looks for new partitions so often
     hears_back: bool = True  # set to False by the engine if there is no recovery: nobody will call `acknowledge`
+    moves: bool = True  # whether another worker may go on with a partition, when workers join and leave
     at_once: int = 16  # without `follow` and `timed`, a worker reads so many partitions side by side
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dataflow.time.order import Time
 
@@ -31,6 +31,8 @@ class Positions:
 
     def take_up(self, partition: str) -> object:
         """Where a partition that belongs to this worker from now on starts; None for its beginning."""
+        if partition in self._history:  # handed over by another worker
+            return self.last(partition)
         start = self.restored.get(partition)
         self._history[partition] = deque()
         if start is not None:
@@ -57,6 +59,22 @@ class Positions:
                     break
                 found[partition] = position
         return found
+
+    def adopt(self, partition: str, behind: object, history: Iterable[tuple[Time, object]]) -> None:
+        """Takes over a partition that another worker has read so far."""
+        self._history[partition] = deque(history)
+        if behind is not None:
+            self._behind[partition] = behind
+
+    def part_with(self, partition: str) -> tuple[object, list[tuple[Time, object]]]:
+        """Gives a partition away; what the next reader must know."""
+        return self._behind.pop(partition, None), list(self._history.pop(partition, ()))
+
+    def known(self, partition: str) -> tuple[object, list[tuple[Time, object]]]:
+        """What `part_with` would give."""
+        if partition not in self._history:
+            return self.restored.get(partition), []
+        return self._behind.get(partition), list(self._history[partition])
 
     def last(self, partition: str) -> object:
         """The position behind all that was sent of a partition; None if nothing was."""

@@ -87,6 +87,7 @@ def replay(scope: Scope, captures: tuple[Iterable[Event], ...], name: str = "rep
             raise ConstructionError(f"{name} needs captured events, one iterable per capture, and got {events!r}")
 
     def make(context: Context) -> Step:
+        context.stay("read the captures as a source with partitions (dataflow.sources.captures)")
         start, output = context.capability(), context.outputs[0]
         context.spawn(lambda: _replay_all(start, output, captures, scope.dataflow, name))
         return lambda: None

@@ -75,6 +75,7 @@ def source(
     epochs = _Timed(reader) if timed else _Counted(reader, size, batch)
 
     def make(context: Context) -> Step:
+        context.stay("give scope.source a source with partitions (dataflow.sources), or feed an input from main")
         run = _Source(scope, context, epochs, ahead, every, name)
         context.spawn(run.run)
         return lambda: None

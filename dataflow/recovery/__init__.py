@@ -8,9 +8,10 @@
 - `manifest`: what a snapshot consists of. `format`: that as bytes. `part_files`: files of state.
 - `catalogue`: the manifests in a storage: choosing, claiming, committing, savepoints. `retention`: what is deleted.
 - `keeper`: takes the snapshots of a dataflow on a worker. `gates`: how far operators may go; pure. `announcing`: when a
-  snapshot is taken. `parts`: what is said about it. `committing`: the manifest, and the news of it. `restoring`: what
-  was saved comes back. `vault`: the storage as keepers see it. `main_values`: what main saves. `savepoints`: snapshots
-  that somebody wants now, under a name.
+  snapshot is taken. `parts`: what is said about it. `pacing`: how fast it is written. `committing`: the manifest, and
+  the news of it. `restoring`: what was saved comes back. `reading`: files, several at once. `vault`: the storage as
+  keepers see it. `main_values`: what main saves. `savepoints`: snapshots that somebody wants now, under a name.
+  `between`: no worker joins or leaves during a cut.
 - `beginning`: chooses and claims where a life goes on; `resume`: what workers are told of it. `restarts`: whether a run
   that has failed is tried again; pure. `again`: does so for workers that share one process.
 """

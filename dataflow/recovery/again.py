@@ -43,6 +43,7 @@ async def live_again_and_again(
         except (Exception, BaseExceptionGroup) as group:
             error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
             unbuilt = not lives if choosing else lives == 1 and not any(pump.built for pump in pumps)
+            beginnings.failure_seen()
             decision = restarts.decide(error, time.monotonic(), unbuilt=unbuilt, choosing=choosing)
             if reason:
                 tell(reason)

@@ -15,6 +15,7 @@ from dataflow.recovery.catalogue import (
     list_dataflows,
     list_savepoints,
     read_savepoint,
+    what_comes_again,
 )
 from dataflow.recovery.format import encode_manifest
 from dataflow.recovery.manifest import Manifest, SnapshotDamaged
@@ -44,18 +45,27 @@ class Beginnings:
         """`tell`: what people should know about snapshots that cannot be used. `clock`: the time of day."""
         self._clock = clock
         self._recovery = recovery
-        self._workers = workers
+        self.workers = workers
         self._tell = tell
         self._storage: Storage = open_storage(recovery.where)
         self._claimed: dict[str, Manifest] = {}  # by dataflow, what the last life began with
         self._first = True
         self._failed = 0  # tries in a row, because the storage could not be reached
+        self._since: float | None = None  # when the first life was begun, or the failure seen that the next one follows
+        self._lives = 0
+
+    def failure_seen(self) -> None:
+        """A life has failed: from now on the run recovers. Says when, for those who look."""
+        if self._lives:
+            self._since, self._lives = self._clock(), 0
 
     async def choose(self, older: bool) -> Beginning:
         """Chooses snapshots and claims the storage. `older`: those of the last life are damaged, so ones before.
 
         After a StorageError the next try waits a while, the longer the more there were.
         """
+        if self._since is None:
+            self._since = self._clock()  # not before: a simulation's clock runs with its loop
         if self._failed:
             await trio.sleep(min(_LONGEST, _PAUSE * 2.0 ** (self._failed - 1)))
         try:
@@ -75,16 +85,21 @@ class Beginnings:
                 self._storage,
                 dataflow,
                 created=self._clock(),
-                workers=self._workers,
+                workers=self.workers,
                 fresh=self._first and self._recovery.fresh,
                 start=starts.get(dataflow),
                 before=before.get(dataflow),
                 tell=self._tell,
             )
+        again = not self._first or any(manifest.time is not None for manifest in claimed.values())
         self._first, self._claimed = False, claimed
+        self._lives += 1
         incarnation = max((manifest.incarnation for manifest in claimed.values()), default=0)
         manifests = {dataflow: encode_manifest(manifest) for dataflow, manifest in claimed.items()}
-        return Beginning(Resume(self._recovery, incarnation, manifests), _title(claimed))
+        title = _title(claimed) + "".join(what_comes_again(claimed[dataflow]) for dataflow in before)
+        assert self._since is not None
+        resume = Resume(self._recovery, incarnation, manifests, self._since, title if again else "")
+        return Beginning(resume, title)
 
     async def _damaged(self) -> dict[str, int]:
         """By dataflow whose snapshot cannot be used, the number of that snapshot."""

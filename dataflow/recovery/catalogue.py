@@ -70,6 +70,11 @@ def ignore(text: str) -> None:
     """Tells nobody."""
 
 
+def what_comes_again(manifest: Manifest) -> str:
+    """What people are told of output when a run goes back beyond a snapshot whose output has been shown."""
+    return f"; what came out since then comes out again, in {', '.join(manifest.tokens)}" if manifest.tokens else ""
+
+
 async def choose(storage: Storage, dataflow: str, *, before: int | None = None, tell: Tell = ignore) -> Manifest | None:
     """The newest manifest that can be read (with a number less than `before`); None if there are none at all.
 
@@ -87,7 +92,8 @@ async def choose(storage: Storage, dataflow: str, *, before: int | None = None, 
             troubles.append(str(error))
             continue
         if troubles:
-            tell(f"{'; '.join(troubles)}: going on from snapshot {number}, which was made before")
+            again = what_comes_again(manifest)
+            tell(f"{'; '.join(troubles)}: going on from snapshot {number}, which was made before{again}")
         return manifest
     if troubles or (before is not None and await list_numbers(storage, dataflow)):
         why = "; ".join(troubles) or f"there is none before {before}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Never
 from dataflow.build.builder import Context, unary
 from dataflow.build.capability import Capability
 from dataflow.build.cuts import Keeps
-from dataflow.channels.pact import Broadcast, ToWorker
+from dataflow.channels.pact import Audience, ToWorker
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.recovery.parts import SnapshotOutcome, SnapshotPart
 from dataflow.run.signal import Signal
@@ -74,7 +74,7 @@ def add_commit(
         outcomes,
         "commit",
         lambda context: _Commits(context, conclude).step,
-        pact=Broadcast(),
+        pact=Audience(),
         keeps=Keeps.NOTHING,
     )
 

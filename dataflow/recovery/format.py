@@ -48,6 +48,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "final": manifest.final,
         "created": manifest.created,
         "workers": manifest.workers,
+        "members": list(manifest.members),
         "graph": manifest.graph,
         "previous": manifest.previous,
         "origin": manifest.origin,
@@ -135,6 +136,7 @@ def _to_manifest(plain: Mapping[str, object]) -> Manifest:
         previous=previous,
         origin=_text(plain["origin"]),
         format=_number(plain, "format"),
+        members=_numbers(plain.get("members", [])),
     )
     for file in manifest.files:
         if not file.live.keys() <= manifest.operators.keys():
@@ -142,6 +144,10 @@ def _to_manifest(plain: Mapping[str, object]) -> Manifest:
     if len({file.name for file in manifest.files}) < len(manifest.files):
         raise ValueError("a file is named twice")
     return manifest
+
+
+def _numbers(plain: object) -> tuple[int, ...]:
+    return tuple(_number({"member": each}, "member") for each in _list(plain))
 
 
 def _to_operator(plain: object) -> SavedOperator:

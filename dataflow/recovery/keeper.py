@@ -15,17 +15,19 @@ from dataflow.build.builder import Context, OperatorBuilder
 from dataflow.build.capability import Capability
 from dataflow.build.cuts import FOREVER, Gate, Keeps, Participant, ShardedParticipant, Share, Unrecoverable
 from dataflow.build.operator import Step
-from dataflow.channels.pact import Broadcast
+from dataflow.channels.pact import Audience
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.comm import codec
 from dataflow.operators.following import Follower
 from dataflow.operators.probe import Probe
 from dataflow.progress.graph import Target
 from dataflow.recovery.announcing import Announcer
+from dataflow.recovery.between import FollowingKeeper
 from dataflow.recovery.committing import add_commit, add_manifest
 from dataflow.recovery.gates import Gates
 from dataflow.recovery.main_values import SavedByMain
 from dataflow.recovery.manifest import SavedFile, SavedOperator
+from dataflow.recovery.pacing import WritingPace
 from dataflow.recovery.parts import AnnouncedCut, SnapshotOutcome, SnapshotPart
 from dataflow.recovery.restoring import Restoring
 from dataflow.recovery.savepoints import Wish, Wishes
@@ -44,11 +46,12 @@ def make_keeper(scope: Scope, resume: Resume) -> None:
     """Makes the keeper of a dataflow, before anything else is built in it."""
     vault = Vault(resume, scope.dataflow.name, scope.worker, scope.peers)
     scope.dataflow.keeper = keeper = Keeper(scope, vault)
-    scope.dataflow.resume_at = keeper.resume_at
+    if scope.dataflow.beginning is None:
+        scope.dataflow.resume_at = keeper.resume_at
     keeper.main = SavedByMain(scope.dataflow)
 
 
-_TURN = 1 << 14  # words that are copied in one turn: 128 KiB
+_PART = 0.5  # of the interval: what copying and writing a snapshot may take
 _PAUSE = 0.001  # seconds, in which records are applied while memory is made ready
 
 
@@ -56,6 +59,7 @@ class Keeper:
     """The snapshots of one dataflow on one worker: participants enrol, shares come in, parts go out."""
 
     main: SavedByMain
+    _hold: Capability | None  # until the final cut is concluded
 
     def __init__(self, scope: Scope, vault: Vault) -> None:
         root = scope.domain.domain if isinstance(scope.domain, Checked) else scope.domain
@@ -101,6 +105,44 @@ class Keeper:
         assert self.vault.worker == 0
         return self._wishes.add(name)
 
+    # For the membership
+
+    @property
+    def between_cuts(self) -> bool:
+        """Whether no cut is under way as far as this worker knows, and one could be announced."""
+        if self._ended or self._heard or self._written or not (self._gates.resumed and self._gates.idle):
+            return False
+        return self.vault.worker != 0 or not (self._announcer.under_way or self._cuts.closed)
+
+    @property
+    def owes_nothing(self) -> bool:
+        """Whether no later cut could want something that only this worker has."""
+        return all(gate.participant.owes_nothing for gate in self.participants.values())
+
+    def hush(self, hushed: bool) -> None:
+        """Whether no cut is to be announced. For worker 0."""
+        self._announcer.hush(hushed)
+
+    def part_at(self, time: Time) -> None:
+        """Workers join or leave at a time: has a cut taken there, if somebody needs one. For worker 0."""
+        operators = self._scope.dataflow.operators
+        if any(operator.follows is not None and operator.follows.parts_at_change for operator in operators):
+            self._announcer.announce_change(time)
+
+    async def cover(self) -> None:
+        """Has a cut taken, and waits until all that has been written so far is committed, on all workers. If none can
+        be announced any more, the final one does that. For worker 0."""
+        cut = None if self._cuts.closed else await self._announcer.stored(self._cuts.time)
+        if cut is not None and cut != FOREVER:
+            await self._committed.wait_passed(cut)
+
+    def let_go(self) -> None:
+        """This worker leaves: others wait for no parts of it."""
+        self._muted = True
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
+
     # Construction
 
     def build(self) -> None:
@@ -109,7 +151,7 @@ class Keeper:
         scope = self._scope
         self._cuts: Follower[AnnouncedCut] = Follower(scope, "cuts")
         builder = OperatorBuilder(scope, "snapshot")
-        builder.add_input(self._cuts.stream, Broadcast())
+        builder.add_input(self._cuts.stream, Audience())
         builder.add_output({}, initial=True, entry=False)
         parts: Stream[SnapshotPart]
         (parts,) = builder.build(self._start, keeps=Keeps.NOTHING)
@@ -123,6 +165,8 @@ class Keeper:
         self._restoring = Restoring(self.vault, self.participants, self._context.worker)
         self._restoring.begin()
         self._context.spawn(self._run)
+        if self._scope.dataflow.beginning is not None:
+            self._advance()  # others are on their way already
 
     def _refuse_unknown(self) -> None:
         unknown = [operator for operator in self._scope.dataflow.operators if operator.keeps is Keeps.UNKNOWN]
@@ -139,8 +183,10 @@ class Keeper:
         self._context = context
         self._input: InputPort[AnnouncedCut] = context.inputs[0]
         self._output: OutputPort[SnapshotPart] = context.outputs[0]
-        self._hold: Capability | None = context.capability()  # until the final cut is concluded
+        self._hold = context.capability()
         self._ended = False  # whether no cut can be announced any more
+        self._muted = False  # whether this worker has left, and takes part in no more cuts
+        context.follow(FollowingKeeper(self, context.worker))
         port = self._input
         self._scope.dataflow.watch(Target(port.operator.number, port.number), self._advance)
         return self._step
@@ -159,6 +205,8 @@ class Keeper:
 
     def _advance(self) -> None:
         frontier = self._input.frontier
+        if self._muted:
+            return
         self._announcer.poke()
         if frontier:
             self._gates.advance(min(frontier))
@@ -186,7 +234,7 @@ class Keeper:
         worker = self._context.worker
         written = self._written[cut] = {name: (share, None) for name, share in shares.items()}
         try:
-            files = await self._save(shares)
+            files = await self._save(shares, 0.0 if cut == FOREVER else _PART * self.vault.policy.every)
             for name, share in shares.items():
                 if share.prepare is not None:
                     written[name] = (share, await share.prepare())
@@ -201,18 +249,16 @@ class Keeper:
             self._output.give(capability, [part])
             capability.drop()
 
-    async def _save(self, shares: dict[str, Share]) -> list[SavedFile]:
-        """Copies and puts shards, a little in each turn."""
+    async def _save(self, shares: dict[str, Share], seconds: float) -> list[SavedFile]:
+        """Copies and puts shards, a little in each turn, over so many seconds at most if there is much to do."""
         writer = self.vault.writer()
-        count = 0
+        size = sum(share.frozen.size for share in shares.values() if share.frozen is not None)
+        pace = WritingPace(self._context.clock, size, seconds)
         for name, share in shares.items():
             while share.frozen is not None and (copied := share.frozen.pop(writer.place)) is not None:
                 shard, pieces = copied
                 await writer.add(name, shard, pieces)
-                count += sum(map(len, pieces))
-                if count > _TURN:
-                    count = 0
-                    await trio.lowlevel.checkpoint()
+                await pace.did(sum(piece.nbytes for piece in pieces))
         return await writer.finish()
 
     async def _commit(self, parts: list[SnapshotPart]) -> SnapshotOutcome:
@@ -222,7 +268,8 @@ class Keeper:
             for name, gate in self.participants.items()
             if isinstance(gate.participant, ShardedParticipant)
         }
-        outcome = await self.vault.conclude(parts, operators, "\n".join(self._scope.dataflow.graph.describe()))
+        members, graph = self._scope.dataflow.pump.roster.members, self._scope.dataflow.graph.describe()
+        outcome = await self.vault.conclude(parts, operators, "\n".join(graph), members)
         await self._wishes.keep(outcome, self.vault.manifest)
         return outcome
 
@@ -253,7 +300,7 @@ class Keeper:
         dataflow = self._scope.dataflow
         kind = "snapshot" if outcome.number is not None else "snapshot abandoned"
         what = f"{dataflow.name}: {outcome.why or f'{outcome.number}, at {outcome.time!r}'}"
-        dataflow.pump.meter.mark(kind, what)
+        dataflow.pump.meter.mark(kind, what, self._announcer.announced_at(outcome.cut))
 
     async def _grant(self, outcome: SnapshotOutcome) -> None:
         """Whoever waits for a savepoint learns of it when all workers' output before it is visible. After the final

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+import dataflow.comm.columns  # noqa: F401  # batches are values, too: what is delayed, and what a sink has to show
 from dataflow.comm import codec
 from dataflow.errors import DataflowError
 
@@ -110,6 +111,7 @@ class Manifest:
     previous: int | None = None  # the number of the snapshot that this one follows; of a claim, the one it repeats
     origin: str = ""  # the savepoint that this line of manifests began with
     format: int = FORMAT
+    members: tuple[int, ...] = ()  # the numbers of the workers; none in snapshots from before they could change
 
     @property
     def is_claim(self) -> bool:
@@ -152,6 +154,7 @@ def follow(
     time: int,
     created: float,
     workers: int,
+    members: tuple[int, ...] = (),
     graph: str,
     operators: Mapping[str, SavedOperator],
     files: Iterable[SavedFile],
@@ -164,7 +167,7 @@ def follow(
     merged = merge_files(previous.files, files, operators)
     return Manifest(
         previous.dataflow, previous.number + 1, previous.incarnation, time, created, workers, final, graph,
-        dict(operators), merged, shares, tokens, previous.number, previous.origin,
+        dict(operators), merged, shares, tokens, previous.number, previous.origin, members=members,
     )  # fmt: skip
 
 

@@ -16,10 +16,11 @@ class Recovery:
 
     `where`: a folder, `s3://bucket/prefix` or another object store's address, `memory://NAME` within one process.
     `every`: seconds between snapshots. `keep`: how many are kept. `restarts`: how often workers that fail are replaced
-    within `window` seconds, before the run fails. `give_up_after`: seconds without a snapshot, while one is tried,
-    after which that is an error. `fresh`: starts from the beginning; what was saved is given up. `drop`: names of
-    operators whose saved state is given up because the program does not have them any more. `start_from`: a savepoint
-    to start from, `NAME` or `WHERE#NAME`, unless this place has snapshots already that came from it.
+    within `window` seconds, before the run fails. `replace`: whether a worker whose process dies is replaced; if not,
+    the others go on without it, down to one. `give_up_after`: seconds without a snapshot, while one is tried, after
+    which that is an error. `fresh`: starts from the beginning; what was saved is given up. `drop`: names of operators
+    whose saved state is given up because the program does not have them any more. `start_from`: a savepoint to start
+    from, `NAME` or `WHERE#NAME`, unless this place has snapshots already that came from it.
 
     All but a storage of your own as `where` is plain data, and travels to workers.
     """
@@ -33,6 +34,7 @@ class Recovery:
     fresh: bool = False
     drop: tuple[str, ...] = ()
     start_from: str = ""
+    replace: bool = True
 
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
@@ -44,7 +46,7 @@ class Recovery:
             "give_up_after": _seconds("give_up_after", self.give_up_after, "it is an error to have no snapshot"),
             "drop": _names("drop", self.drop),
         }
-        for name, kind in (("fresh", bool), ("start_from", str)):
+        for name, kind in (("fresh", bool), ("start_from", str), ("replace", bool)):
             if type(getattr(self, name)) is not kind:
                 raise TypeError(f"{name}= is a {kind.__name__}, not {getattr(self, name)!r}")
         if self.fresh and self.start_from:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import trio
 
 from dataflow.build.cuts import Gate, Participant, ShardedParticipant, StateMismatch
+from dataflow.recovery.reading import read_ahead
 from dataflow.recovery.vault import Vault
 
 if TYPE_CHECKING:
+    from dataflow.build.hooks import Words
     from dataflow.recovery.manifest import Manifest, SavedFile
+
+_AHEAD = 3  # files that are read while one is put back
+_TURN = 1 << 20  # bytes that are put back in one turn
 
 
 class Restoring:
@@ -38,9 +43,10 @@ class Restoring:
         manifest = self._vault.manifest
         if manifest is None:
             return
-        for file in manifest.files:
-            if self._wants(file):
-                await self._put_back(file)
+        wanted = [file for file in manifest.files if self._wants(file)]
+        async with read_ahead(self._vault.read, wanted, _AHEAD) as files:
+            async for pieces in files:
+                await self._put_back(pieces)
         if self._worker == 0:
             await self._commit(manifest)
 
@@ -52,12 +58,16 @@ class Restoring:
             for name, saved in file.live.items()
         )
 
-    async def _put_back(self, file: SavedFile) -> None:
-        for operator, shard, words in await self._vault.read(file):
+    async def _put_back(self, pieces: Iterator[tuple[str, int, Words]]) -> None:
+        size = 0
+        for operator, shard, words in pieces:
             participant = self._participants.get(operator)
             if isinstance(participant, ShardedParticipant) and participant.owns(shard):
                 participant.put(shard, words)
-                await trio.lowlevel.checkpoint()
+                size += words.nbytes
+                if size > _TURN:
+                    size = 0
+                    await trio.lowlevel.checkpoint()
 
     async def _commit(self, manifest: Manifest) -> None:
         """For sinks that the program has no longer, nobody can."""

@@ -55,7 +55,7 @@ class Vault:
         self._retention = Retention(self.storage, dataflow, self.policy.keep)
         encoded = resume.manifests.get(dataflow)
         self._last: Manifest | None = None if encoded is None else decode_manifest(encoded, f"snapshot of {dataflow!r}")
-        self._number = 1 if self._last is None else self._last.number  # a claim of nothing has the number 1
+        self.number = 1 if self._last is None else self._last.number  # of the last manifest; a claim of nothing has 1
 
     @property
     def manifest(self) -> Manifest | None:
@@ -80,21 +80,25 @@ class Vault:
 
     def writer(self) -> VaultWriter:
         """Writes the part files of the next snapshot."""
-        return VaultWriter(self.storage, self.dataflow, self._number + 1, self.worker, self._buffers)
+        return VaultWriter(self.storage, self.dataflow, self.number + 1, self.worker, self._buffers)
 
     def learn(self, outcome: SnapshotOutcome) -> None:
         """Takes note of a manifest that worker 0 has made."""
         if outcome.number is not None:
-            self._number = outcome.number
+            self.number = outcome.number
 
     async def begin(self) -> None:
         """Claims the storage for a dataflow of which nobody knew before it was built. For worker 0."""
         if self._last is None:
             self._last = await claim(self.storage, self.dataflow, created=time.time(), workers=self._workers)
-            self._number = self._last.number
+            self.number = self._last.number
 
     async def conclude(
-        self, parts: list[SnapshotPart], operators: Mapping[str, SavedOperator], graph: str
+        self,
+        parts: list[SnapshotPart],
+        operators: Mapping[str, SavedOperator],
+        graph: str,
+        members: tuple[int, ...],
     ) -> SnapshotOutcome:
         """Makes the manifest of a snapshot from all workers' parts, and puts it: the commit point."""
         cut = parts[0].cut
@@ -107,7 +111,8 @@ class Vault:
             self._last,
             time=resume_at,
             created=time.time(),
-            workers=self._workers,
+            workers=len(members),
+            members=members,
             graph=graph,
             operators=operators,
             files=[file for part in parts for file in part.files],

@@ -11,8 +11,9 @@
 - `agreement`: whether all workers build the same dataflows, and as many.
 - `completion`: whether a time is complete everywhere in a dataflow: what sources are paced by.
 - `explain`: what is outstanding in a dataflow that seems stuck, and who holds it. `watch`: says so when nothing moves.
-- `meters`: what a worker counts, always. `readings`: the same as typed values, for those who ask. `tracing`:
-  a timeline.
+- `meters`: what a worker counts, always. `readings`: the same as typed values, for those who ask. `holding`: who holds
+  which time back, and from whom. `bins`: where the shards of an operator are, and what they cost. `tracing`: a
+  timeline. `telemetry`: what happens as spans. `logs`: how a run logs.
 - `exceptions`: exceptions out of the groups that nurseries make of them. `advice`: what to do about asyncio.
   `cells`: in which cell of a notebook. `limits`: a limit for the state of a worker.
 - `inside`: a dataflow inside an operator, stepped by hand.

@@ -219,6 +219,8 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
         port.operator.owed.append((message.sender, message.size))
         if port.acknowledged:
             port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
+        elif self.beginning is not None and not port.pact.audience:
+            self.pump.changes.fed()
         port.operator.activate()
 
     def _receive_acknowledgement(self, message: Taken) -> None:

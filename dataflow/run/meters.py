@@ -12,6 +12,7 @@ turn, so whoever asks later knows the dates of the newest ones as well.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -21,14 +22,17 @@ from typing import TYPE_CHECKING
 
 from dataflow.progress.tracker import Pointstamp
 from dataflow.run.completion import StreamEnds
+from dataflow.run.telemetry import tell_span
 from dataflow.time.order import Time
 
 if TYPE_CHECKING:
+    from dataflow.build.hooks import DecisionLoop
     from dataflow.run.dataflow import Dataflow
     from dataflow.run.limits import StateLimit
     from dataflow.run.pump import Pump
     from dataflow.run.stepping import Stepping
 
+log = logging.getLogger("dataflow")
 SAMPLE_EVERY = 5_000_000  # nanoseconds from one sample of latency to the next, at least
 DATE_EVERY = 1_000_000_000  # nanoseconds between looks at pointstamps
 DATED = 4096  # pointstamps that are dated at most: those of a dataflow that has more are not of interest one by one
@@ -101,13 +105,15 @@ class Sampler:
         return all(port.domain.total for port in self._dataflow.entries)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Mark:
-    """Something that happened and may explain what latency did: a migration, a snapshot, a recovery."""
+    """Something that happened and may explain what latency did: a migration, a snapshot, a recovery, another
+    membership."""
 
     when: float  # wall clock
     kind: str
     text: str
+    until: float = 0.0  # wall clock; 0 while it is under way
 
 
 class Meter:
@@ -126,6 +132,7 @@ class Meter:
         self._chosen = 0  # of them wait for a time
         self.marks: deque[Mark] = deque(maxlen=RECENT)
         self.marked: Counter[str] = Counter()  # marks so far, by kind
+        self.loops: list[DecisionLoop] = []  # of the program's, that show themselves
         self.state_limit: StateLimit | None = None
         self._next_look = 0
         self._next_choice = 0
@@ -151,10 +158,23 @@ class Meter:
             sampler = self._samplers[dataflow.number] = Sampler(dataflow)
         return sampler
 
-    def mark(self, kind: str, text: str) -> None:
-        """Something has happened."""
-        self.marks.append(Mark(time(), kind, text))
+    def mark(self, kind: str, text: str, since: float | None = None) -> None:
+        """Something has happened: in this moment, or from `since` until now."""
+        self.end(self.begin(kind, text, since))
+
+    def begin(self, kind: str, text: str, since: float | None = None) -> Mark:
+        """Something begins that takes a while; `end` must follow."""
+        mark = Mark(time() if since is None else since, kind, text)
+        self.marks.append(mark)
         self.marked[kind] += 1
+        return mark
+
+    def end(self, mark: Mark, text: str | None = None) -> None:
+        """It is over; `text`: what has become of it."""
+        mark.text = mark.text if text is None else text
+        mark.until = max(mark.when, time())
+        log.info("%s: %s", mark.kind, mark.text, extra={"worker": self._pump.index})
+        tell_span(self._pump.index, mark.kind, mark.text, mark.when, mark.until)
 
     def _look(self, began: int, now: int) -> None:
         """Goes on with samples that are under way, at each turn; chooses new ones, and dates pointstamps, seldom. Only

@@ -21,6 +21,7 @@ from dataflow.comm.messages import AnyMessage, Finished
 from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError
 from dataflow.members.changing import Changing
+from dataflow.members.preparing import Preparation
 from dataflow.members.roster import Roster
 from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
@@ -38,6 +39,7 @@ from dataflow.run.worker import A, R, Worker
 from dataflow.time.timestamp import Checked, TimeType, domain_of
 
 if TYPE_CHECKING:
+    from dataflow.members.changing import Meeting
     from dataflow.members.decisions import Welcome
     from dataflow.members.scaling import Launcher
     from dataflow.recovery.resume import Resume
@@ -75,6 +77,8 @@ class Pump(Receiving):
         self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
         self.changes = Changing(self, joins)
         self.launcher: Launcher | None = None  # who can start more workers
+        self.meeting: Meeting | None = None  # how workers of other hosts that join are reached
+        self.preparation = Preparation()  # what a joiner gets ready before it joins
         self._building: Dataflow | None = None
         self._nursery: trio.Nursery | None = None
         self.awake = False  # whether it has been woken, or is at work
@@ -119,6 +123,8 @@ class Pump(Receiving):
             self._building = None
             scope.close()
         self.built += 1
+        if number == 0 and self.recovery is not None and self.recovery.title:
+            self.meter.mark("recovery", f"from {self.recovery.title}", self.recovery.since)
         self._dataflows[number] = dataflow
         for message in self._unbuilt.release(number):
             dataflow.receive(message)

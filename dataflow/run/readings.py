@@ -113,7 +113,7 @@ class WorkerReading:
     on_its_way: int  # bytes sent to others and not taken
     limit: int
     pressing: tuple[tuple[int, str], ...]  # (worker, cause): who is under pressure, and by what
-    marks: tuple[tuple[float, str, str], ...]  # what happened of late: wall clock, kind, text
+    marks: tuple[tuple[float, str, str, float], ...]  # of late: wall clock, kind, text, until when (0: under way)
     marked: tuple[tuple[str, int], ...]  # how often each kind did
     dataflows: tuple[DataflowReading, ...]
 
@@ -143,7 +143,7 @@ def read_worker(pump: Pump) -> WorkerReading:
         on_its_way=flow.on_its_way,
         limit=flow.limit,
         pressing=pressing,
-        marks=tuple((mark.when, mark.kind, mark.text) for mark in meter.marks),
+        marks=tuple((mark.when, mark.kind, mark.text, mark.until) for mark in meter.marks),
         marked=tuple(sorted(meter.marked.items())),
         dataflows=tuple(read_dataflow(dataflow) for dataflow in pump.dataflows),
     )
@@ -213,10 +213,12 @@ def read_state(stateful: Stateful) -> StateReading:
     if stateful.placement is not None:
         sizes_of = stateful.placement.groups()
         firsts, groups = np.cumsum(sizes_of) - sizes_of, len(sizes_of)
-        workers, counts = np.unique(stateful.placement.workers()[firsts], return_counts=True)
-        placed = [*zip(workers.tolist(), counts.tolist(), strict=True)]
+        counts = np.bincount(stateful.placement.workers()[firsts])
+        placed = [(worker, count) for worker, count in enumerate(counts.tolist()) if count]
     last = None if stateful.steering is None else stateful.steering.last
-    movement = "" if last is None else f"to {last.to}, {last.strategy}: {last.shards_done} of {last.shards} moved"
+    movement = ""
+    if last is not None:
+        movement = f"to {_short(last.to)}, {last.strategy}: {last.shards_done} of {last.shards} moved"
     if last is not None and last.failure:
         movement += f"; {last.failure}"
     return StateReading(
@@ -237,6 +239,10 @@ def _cause(why: int, names: dict[int, str]) -> str:
     if why == ON_ITS_WAY:
         return "data on its way"
     return f"sinks of {names.get(why, f'dataflow {why}')}"
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 40 else f"{words[:39]}…"
 
 
 def _text(time: Time) -> str:

@@ -15,6 +15,7 @@ from dataflow.run.limits import StateLimit
 from dataflow.run.resumption import resumption_of
 
 if TYPE_CHECKING:
+    from dataflow.build.hooks import DecisionLoop
     from dataflow.build.scope import Scope
     from dataflow.members.requests import Members, Placement, ScaleChange
     from dataflow.run.pump import Pump
@@ -109,6 +110,10 @@ class Worker:
     def members(self) -> AsyncIterator[Members]:
         """Who takes part: now, and after each change. `async for members in worker.members(): ...`"""
         return self._pump.changes.asking.members()
+
+    def show_loop(self, loop: DecisionLoop) -> None:
+        """Has a loop that steers this worker be seen by those who look at the run (docs/operating.md)."""
+        self._pump.meter.loops.append(loop)
 
     async def room(self) -> None:
         """Waits while too much data is on its way between workers. Always a checkpoint."""

@@ -27,6 +27,8 @@ _PAUSE = 0.5  # seconds between attempts
 class _Changes(Partitions[RowChange]):
     """A transaction is a batch: its changes have one time."""
 
+    moves = False  # a slot has one reader, and it takes the server a while to see that one has gone
+
     def __init__(
         self, dsn: str, tables: Sequence[str], slot: str, publication: str | None, existing: bool, follow: bool
     ) -> None:

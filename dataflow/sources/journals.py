@@ -135,6 +135,8 @@ def _sync(folder: Path) -> None:
 class _Journaled(Partitions[D]):
     """Reads the source in the background, into the journal; gives what the journal has."""
 
+    moves = False  # what listens is where it was started
+
     def __init__(self, source: Partitions[D], folder: Path, batch: int, most: int) -> None:
         self.follow, self.look_every, self.tick = source.follow, source.look_every, source.tick
         self._source = source
@@ -237,6 +239,8 @@ def _rows(batch: Collection[Record] | Columns) -> Collection[Record]:
 
 class _AtMostOnce(Partitions[D]):
     """Says that it goes on, and does not."""
+
+    moves = False  # what came and was not taken would be lost
 
     def __init__(self, source: Partitions[D]) -> None:
         self.timed, self.follow, self.look_every = source.timed, source.follow, source.look_every

@@ -17,6 +17,8 @@ _PIECE = 1 << 16  # bytes
 
 
 class _Stdin(Partitions[str]):
+    moves = False  # worker 0 has it
+
     def __init__(self, batch: int, encoding: str) -> None:
         self._batch = batch
         self._encoding = encoding

@@ -34,7 +34,7 @@ class _EventTimed(Partitions[D]):
         self._times = times
         self._delay = delay
         self._late: Literal["error", "count"] = late
-        self.follow, self.look_every = source.follow, source.look_every
+        self.follow, self.look_every, self.moves = source.follow, source.look_every, source.moves and source.resumable
 
     async def partitions(self) -> Collection[str]:
         """Those of the source."""

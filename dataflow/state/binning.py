@@ -88,12 +88,45 @@ class KnownBins(dict[Key, int]):
         return number
 
 
-class Binning:
-    """The bins of records, by their keys, one batch after another."""
+class OwnBins:
+    """A partitioning of the program's own: a function from a key to the number of one of so many bins.
 
-    def __init__(self, key_of: Callable[[Record], Key], shift: int) -> None:
+    >>> by_letter = OwnBins(lambda word: ord(word[0]) - ord("a"), 26, "words")
+    >>> by_letter("fox")
+    5
+    """
+
+    def __init__(self, function: Callable[[Key], int], bins: int, name: str) -> None:
+        self._function = function
+        self._bins = checked_bins(bins)
+        self._name = name
+
+    def __call__(self, key: Key) -> int:
+        number = self._function(key)
+        if type(number) is not int or not 0 <= number < self._bins:
+            raise ValueError(
+                f"{self._name}: bin_of gives {number!r} for the key {key!r}; it gives a number from 0 to "
+                f"{self._bins - 1}, an int, as there are {self._bins} bins"
+            )
+        return number
+
+
+def spread_over(bins: int) -> Callable[[Key], int]:
+    """Keys hashed to any number of bins, as evenly as to a power of two.
+
+    >>> {spread_over(3)(key) for key in range(20)}
+    {0, 1, 2}
+    """
+    return lambda key: mix(stable_hash(key)) * bins >> 64
+
+
+class Binning:
+    """The bins of records, by their keys, one batch after another. `own`: a function in place of the hash."""
+
+    def __init__(self, key_of: Callable[[Record], Key], shift: int, own: Callable[[Key], int] | None = None) -> None:
         self._key_of = key_of
         self._shift = shift
+        self._own = own
         self._known = KnownBins(shift)
 
     def bins(self, batch: Batch) -> list[int]:
@@ -109,7 +142,7 @@ class Binning:
         left: Iterator[object] = iter(batch)
         try:
             keys = list(map(self._key_of, left))
-            bins = bins_of(keys, self._shift) if len(keys) >= MANY else None
+            bins = bins_of(keys, self._shift) if len(keys) >= MANY and self._own is None else None
             if bins is not None:
                 return bins
             left = iter(keys)
@@ -119,8 +152,17 @@ class Binning:
             raise
 
     def _bin(self, key: Key) -> int:
+        if self._own is not None:
+            return self._own(key)
         kind = type(key)
         return self._known[key] if kind is str or kind is int else bin_of(key, self._shift)
+
+
+def checked_bins(bins: int) -> int:
+    """A number of bins; ValueError unless it is one, up to 2^20."""
+    if type(bins) is not int or not 1 <= bins <= 1 << 20:
+        raise ValueError(f"the number of bins is from 1 to 2^20, not {bins!r}")
+    return bins
 
 
 def shift_of(bins: int) -> int:

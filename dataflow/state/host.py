@@ -81,7 +81,7 @@ class Host(Generic[B]):
         """The state is back that was saved, and with it what was post-dated."""
         if self._start is not None:
             self.hold_from(self._start)
-            self._start.drop()
+            self._start.release()  # on a worker that joins it may have been closed from the beginning
             self._start = None
 
     def _gives_share(self) -> bool:

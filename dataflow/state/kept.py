@@ -103,7 +103,8 @@ class KeptState(ShardedParticipant, Generic[B]):
         self._slab.reset()  # what was copied for the last snapshot has been written
         shards = changed[here]
         self._saves_itself = not len(shards) or self._store.freeze(shards, self.touch)
-        self._frozen = FrozenShards(self._copy, shards.tolist(), empty, self._store.thaw)
+        size = int(self._durable.sizes()[shards].sum())
+        self._frozen = FrozenShards(self._copy, shards.tolist(), empty, self._store.thaw, size)
         apart = [piece.tobytes() for piece in self._durable.copy_apart(1 << 17)]
         self.gate.give(Share([self._companion.share(cut), apart], self._frozen, seen=seen))
 

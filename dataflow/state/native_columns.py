@@ -138,6 +138,7 @@ def native(streams: Sequence[Stream[Columns]], keys: Sequence[str], store: Colum
     kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:
+        context.stay("use megaphone's operator of the same name, whose state can move")
         return Host(context, store, context.inputs, kept=kept).step
 
     (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)

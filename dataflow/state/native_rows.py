@@ -145,6 +145,7 @@ def _native(stream: Stream[V], key: KeyOf, state: Callable[[], object], apply: A
     kept = KeptState(name, store, Dealt(scope.worker, scope.peers), scope.dataflow)
 
     def make(context: Context) -> Step:
+        context.stay("use megaphone's operator of the same name, whose state can move")
         return Host(context, store, context.inputs, kept=kept).step
 
     (out,) = builder.build(make, frontier=True, keeps=Keeps.SHARE)

@@ -241,10 +241,11 @@ class Simulation:
         self.began = False
         self._start_worker: Callable[[Pump], None] = lambda pump: None
         self._clock = _UniqueClock()
+        self._resume: Resume | None = None
 
     async def _begin(self) -> None:
         """Makes the workers, which go on from the last snapshot, if there is one."""
-        resume = None if self._mortal is None else await self._mortal.begin()
+        resume = self._resume = None if self._mortal is None else await self._mortal.begin()
         self.began = True
         for index in range(self._workers):
             self._add(Pump(index, self._workers, self._debug, recovery=resume))
@@ -263,6 +264,9 @@ class Simulation:
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members."""
 
+    def left(self, numbers: Sequence[int]) -> None:
+        """They are none any more."""
+
     def dismiss(self, numbers: Sequence[int]) -> None:
         """Ends workers that have not joined."""
         self._joiners = [joiner for joiner in self._joiners if joiner[0] not in numbers]
@@ -273,7 +277,8 @@ class Simulation:
     def _start(self, joiner: tuple[int, int]) -> None:
         number, peers = joiner
         self._joiners.remove(joiner)
-        pump = Pump(number, peers, self._debug, joins=True)
+        resume = None if self._resume is None else self._resume.for_joiner()
+        pump = Pump(number, peers, self._debug, recovery=resume, joins=True)
         self._add(pump)
         self._running += 1
         self._network.send(0, Membership(number, "ready"))
@@ -394,7 +399,7 @@ def _worker_choices(pump: Pump) -> list[tuple[Turn, Callable[[], None]]]:
         return lambda: pump.act(action)
 
     choices: list[tuple[Turn, Callable[[], None]]] = []
-    if pump.changes.stopped:
+    if pump.changes.stopped or not pump.runs:  # one that fails: its tasks have ended, and an operator may want new ones
         return choices
     for dataflow in pump.dataflows:
         where = (f"worker {pump.index}", dataflow.name)

@@ -122,11 +122,12 @@ class Configurations(Generic[A]):
         """All of it, for a worker that joins."""
         since = [[at, _as_plain(self.configuration_since(at))] for at in self.times]
         pending = [[at, list(self._pending[at])] for at in self.pending_times]
-        return [_as_plain(self._first), since, pending]
+        return [_as_plain(self._first), since, pending, self._plans.as_plain()]
 
     def take_over(self, plain: PlainHistory) -> list[int]:
         """Takes over what another worker has; the times for which there are pending updates."""
-        first, since, pending = plain
+        first, since, pending, plans = plain
+        self._plans.take_over(*plans)
         self.restore(*_from_plain(*first))
         for time, configuration in since:
             before = self._first

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeAlias
 
@@ -202,6 +202,18 @@ class KnownPlans:
         for at, changes in self._since.items():
             changed.update(changes if at <= time else {})
         return changed
+
+    def as_plain(self) -> list[object]:
+        """What is final, for a worker that joins."""
+        return [dict(self._past), [[time, dict(changes)] for time, changes in self._since.items()]]
+
+    def take_over(self, past: Mapping[int, str], since: Iterable[tuple[int, Mapping[int, str]]]) -> None:
+        """Takes over what another worker knows."""
+        self._past, self._since = dict(past), {time: dict(changes) for time, changes in since}
+
+    def not_alone(self) -> None:
+        """Workers have joined."""
+        self._alone = False
 
     def restore(self, changed: Mapping[int, str]) -> None:
         """What was so when a snapshot was taken."""

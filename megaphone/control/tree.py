@@ -37,12 +37,19 @@ class BinRun:
         return slice(self.first, self.first + self.count)
 
 
+def _halves(finest: int) -> bool:
+    """Whether so many bins make a tree of prefixes. If not, each stays as it is."""
+    return finest & (finest - 1) == 0
+
+
 def prefix_of(run: BinRun, finest: int) -> str:
     """The name of a bin.
 
     >>> prefix_of(BinRun(8, 8), 16), prefix_of(BinRun(0, 16), 16)
     ('1*', '*')
     """
+    if not _halves(finest):
+        return str(run.first)
     length = (finest // run.count).bit_length() - 1
     return f"{run.first // run.count:0{length}b}*" if length else "*"
 
@@ -55,6 +62,8 @@ def run_of(bin: SupportsIndex | str, finest: int) -> BinRun:
     """
     if not isinstance(bin, str):
         return BinRun(within(bin, finest, "bin"), 1)
+    if not _halves(finest):
+        raise ControlError(f"there is no bin {brief(bin)}: {finest} bins are no power of two, and have numbers only")
     match = _PREFIX.fullmatch(bin)
     depth = finest.bit_length() - 1
     if match is None:
@@ -129,6 +138,8 @@ class BinTree:
         """Bins with so many finest ones each, in order. ValueError if they are no prefixes."""
         array = np.asarray(counts, np.int64)
         finest = int(array.sum())
+        if finest and (array == 1).all():
+            return cls.even(finest, finest)
         firsts = np.cumsum(array) - array
         if finest < 1 or (array < 1).any() or finest & (finest - 1) or (array & (array - 1)).any():
             raise ValueError("numbers of finest bins are powers of two, and so is their sum")

@@ -14,8 +14,8 @@
 Where things are:
 
 - `schedule`: when each record is due, and whose it is. `startline`: one instant at which all workers start.
-- `openloop`: the driver. `pace`: workers in step. `recording`: what a worker brings home. `memory`: of this process.
-  `episodes`: migrations.
+- `openloop`: the driver. `pace`: workers in step. `joining`: workers that join. `scaling`: asks for them.
+  `recording`: what a worker brings home. `memory`: of this process. `episodes`: migrations.
 - `lateness`: latencies of records from when epochs were complete. `histogram`, `timeline`: where they are counted.
 - `outcome`: all of a run, merged over workers: tables and the document.
 - `machine`, `revision`, `provenance`: what it was measured on; JSON files. `tables`: numbers for people.

@@ -35,6 +35,10 @@ class Pace:
         frontier = self._probe.frontier
         return int(min(frontier)) if len(frontier) else since
 
+    async def over(self) -> None:
+        """Waits until nothing more will be said."""
+        await self._probe.wait_done()
+
     def end(self) -> None:
         """Nothing more will be said."""
         self._handle.close()

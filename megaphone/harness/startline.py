@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from dataflow.operators.inputs import InputHandle
+from dataflow.operators.probe import Probe
 from dataflow.run.worker import Worker, pump_of
 
 Report = tuple[str, str, float, float]  # process, host, and what the worker's and the machine's clock showed
@@ -22,18 +24,28 @@ async def agree_on_start(worker: Worker, lead: float = 0.05) -> float:
     Workers of one process share a clock, and those of one host the machine's. On several hosts, whose clocks mean
     nothing to each other, each starts when it has heard from all: they differ by the time that a message takes.
     """
-    if worker.peers == 1:
-        return pump_of(worker).clock.now() + lead
     heard: list[Report] = []
-    with worker.dataflow("start line") as scope:
-        handle, stream = scope.input()
-        probe = stream.broadcast().inspect(lambda _, report: heard.append(report)).probe()
+    handle, probe = _start_line(worker, heard)
     offset = clock_offset(worker)
     here = pump_of(worker).clock.now()
     handle.send([(f"{_PROGRAM}-{os.getpid()}", _boot(), here, here - offset)])
     handle.close()
     await probe.wait_done()
     return common_instant(heard, offset, pump_of(worker).clock.now()) + lead
+
+
+def missed_start(worker: Worker) -> None:
+    """A worker that joins builds what the others built to agree on their start, which is over."""
+    handle, _ = _start_line(worker, [])
+    handle.close()
+
+
+def _start_line(worker: Worker, heard: list[Report]) -> tuple[InputHandle[Report], Probe]:
+    with worker.dataflow("start line") as scope:
+        handle: InputHandle[Report]
+        handle, stream = scope.input()
+        probe = stream.broadcast().inspect(lambda _, report: heard.append(report)).probe()
+    return handle, probe
 
 
 def common_instant(reports: Sequence[Report], offset: float, now: float) -> float:
@@ -46,6 +58,8 @@ def common_instant(reports: Sequence[Report], offset: float, now: float) -> floa
     >>> common_instant([("a", "host", 3.0, 1003.0), ("b", "other", 700.0, 1005.0)], offset=-1000.0, now=6.0)
     6.0
     """
+    if not reports:  # this worker joined when all was over
+        return now
     processes, hosts, clocks, machine_clocks = zip(*reports, strict=True)
     if len(set(processes)) == 1:
         return float(max(clocks))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dataflow.state.binning import Binning, bin_of, mix, shift_of
+from dataflow.state.binning import Binning, OwnBins, bin_of, checked_bins, mix, shift_of, spread_over
 
-__all__ = ["Binning", "bin_of", "mix", "shift_of"]
+__all__ = ["Binning", "OwnBins", "bin_of", "checked_bins", "mix", "shift_of", "spread_over"]

@@ -178,9 +178,10 @@ class RowOverrides(Overrides[Objects]):
 class RowKeys(KeySpace[Objects]):
     """Keys of rows: plain values that can be found again in every process."""
 
-    def __init__(self, name: str, shift: int) -> None:
+    def __init__(self, name: str, shift: int, own: Callable[[Key], int] | None = None) -> None:
         self._name = name
         self.shift = shift
+        self.own = own  # a function from keys to bins, in place of the hash
 
     def check(self, keys: Keys) -> tuple[Key, ...]:
         values = as_list(keys)
@@ -198,7 +199,11 @@ class RowKeys(KeySpace[Objects]):
             raise ControlError(f"{self._name}: {key!r} cannot be pinned: it is not equal to itself")
 
     def bins_of(self, keys: Keys) -> Numbers:
-        return np.array([bin_of(key, self.shift) for key in keys], np.int64)
+        return np.array([self.bin_of(key) for key in keys], np.int64)
+
+    def bin_of(self, key: Key) -> int:
+        """The bin of one key."""
+        return bin_of(key, self.shift) if self.own is None else self.own(key)
 
     def settle(self, updates: Sequence[Pins]) -> tuple[Objects, Workers]:
         places: dict[Key, int] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ from megaphone.load.statistics import Numbers, Statistics
 from megaphone.migration.group import Group
 from megaphone.migration.pacing import PaceLatencies, Pacer
 from megaphone.migration.strategies import Change, Strategy, all_at_once, changes_between
+
+if TYPE_CHECKING:
+    from dataflow.build.hooks import DecisionLoop
+    from dataflow.run.meters import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class Controller:
         self._control = control
         self._lead = lead
         self._operator: Handle | Group = stream.handle if isinstance(stream, Migratable) else stream
+        self._mark: Mark | None = None  # of the migration that is under way, for those who look
         self._strategy = all_at_once()
         self._pacer: Pacer | None = None  # of a strategy that heeds the latency
         self._latencies = PaceLatencies()
@@ -156,6 +161,10 @@ class Controller:
     def busy(self) -> bool:
         """Whether a migration is under way."""
         return bool(self._under_way or self._waiting or self._ahead or self._after)
+
+    def show_loop(self, loop: DecisionLoop) -> None:
+        """Has a loop that steers by this controller be seen by those who look at the run."""
+        self._operator.meter.loops.append(loop)
 
     def passed(self, time: Time) -> bool:
         """Whether the operator has done everything at `time`, on all workers."""
@@ -253,6 +262,20 @@ class Controller:
         self._idle_since = strategy.gap
         own = bool(self._ahead) + bool(self._after)
         self._progress = MigrationProgress(0, len(steps) + own, 0, sum(map(len, steps)))
+        if self.busy:
+            self._mark = self._operator.meter.begin("migration", self._title)
+
+    @property
+    def _title(self) -> str:
+        """What people are told of the migration."""
+        now, what = self._progress, "replan" if self._replan is not None else self._strategy.name
+        shares = f"{now.bins_moved} of {now.bins} bins, {now.steps_done} of {now.steps} steps"
+        return f"{self._operator.name}: {what}, {shares}"
+
+    def _tell_if_over(self) -> None:
+        if self._mark is not None and not self.busy:
+            self._operator.meter.end(self._mark, self._title)
+            self._mark = None
 
     def _require_rest(self) -> None:
         if self.busy:
@@ -291,6 +314,7 @@ class Controller:
         if self._ahead:
             self._progress = replace(self._progress, steps=self._progress.steps - 1 - bool(self._after))
             self._ahead, self._after = [], []
+        self._tell_if_over()
 
     def advance_to(self, time: Time) -> None:
         """Advances the control input to `time` (and the lead), and sends the next step there: if the last is done, or
@@ -305,6 +329,7 @@ class Controller:
             self._idle_since += 1
         while self._under_way and self._operator.passed(self._under_way[0].time):
             self._complete(self._under_way.popleft())
+            self._tell_if_over()
         if self._waiting and not self._ahead:
             self._send_step(time)
         elif (self._ahead or self._after) and not self._under_way and self._idle_since >= self._strategy.gap:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from megaphone.errors import ControlError
 from megaphone.keys.keyspace import KeySpace, NoKeys
 from megaphone.keys.pins import Keys
 from megaphone.load.statistics import UNKNOWN, Load, Numbers, Statistics
+
+if TYPE_CHECKING:
+    from dataflow.run.meters import Meter
 
 
 class Group:
@@ -73,6 +76,16 @@ class Group:
     def pinned(self) -> dict[Key, int]:
         """Keys that live apart from their bins. A group has none."""
         return {}
+
+    @property
+    def name(self) -> str:
+        """The names of all operators."""
+        return " and ".join(handle.name for handle in self._handles)
+
+    @property
+    def meter(self) -> Meter:
+        """Where what happens is noted, for those who look."""
+        return self._handles[0].meter
 
     def now(self) -> float:
         """The worker's clock."""

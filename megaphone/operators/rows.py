@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dataflow import Stream
 from dataflow.errors import ConstructionError
@@ -20,7 +20,7 @@ from megaphone.assembly import INTERVAL, Assembly, CheckedMigratable, Migratable
 from megaphone.control.arranging import Arrangement
 from megaphone.control.updates import Update
 from megaphone.host.s import S
-from megaphone.keys.hashing import bin_of, shift_of
+from megaphone.keys.hashing import OwnBins, checked_bins, shift_of, spread_over
 from megaphone.keys.keyspace import NoKeys, RowKeys
 from megaphone.load.tally import HeavyRows
 from megaphone.router.routing import Shared
@@ -43,11 +43,22 @@ def unary(
     state: Callable[[], Held] | None = None,
     by_key: bool = False,
     bins: int = 256,
+    bin_of: Callable[[Key], int] | None = None,
     name: str = "unary",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
-    """One input. `state` makes the state of a bin: a dictionary, unless you say otherwise."""
-    return _stateful(control, (stream,), (key,), bins, state or dict, one_input(fold), name, interval, by_key)
+    """One input. `state` makes the state of a bin: a dictionary, unless you say otherwise. `bin_of`: from a key to its
+    bin; hashed, unless you say otherwise."""
+    return _stateful(
+        control,
+        (stream,),
+        (key,),
+        _partitioned(name, bins, bin_of, by_key),
+        state or dict,
+        one_input(fold),
+        name,
+        interval,
+    )
 
 
 def binary(
@@ -61,6 +72,7 @@ def binary(
     state: Callable[[], Held] | None = None,
     by_key: bool = False,
     bins: int = 256,
+    bin_of: Callable[[Key], int] | None = None,
     name: str = "binary",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
@@ -70,7 +82,9 @@ def binary(
         return fold(time, records[0], records[1], state, postponer, RightPostponer(postponer))
 
     by: tuple[KeyOf, KeyOf] = (key, right_key or key)
-    return _stateful(control, (left, right), by, bins, state or dict, apply, name, interval, by_key)
+    return _stateful(
+        control, (left, right), by, _partitioned(name, bins, bin_of, by_key), state or dict, apply, name, interval
+    )
 
 
 def state_machine(
@@ -81,6 +95,7 @@ def state_machine(
     ttl: int | Duration | None = None,
     errors: Errors = "raise",
     bins: int = 256,
+    bin_of: Callable[[Key], int] | None = None,
     name: str = "state_machine",
     interval: float | Duration | None = INTERVAL,
 ) -> Migratable[Out]:
@@ -88,29 +103,45 @@ def state_machine(
     `errors`: "stream" gives a `CheckedMigratable`."""
     by = (operator.itemgetter(0),)
     apply = machine(fold, ttl, errors, stream.scope, name)
-    out = _stateful(control, (stream,), by, bins, dict, apply, name, interval, by_key=True)
+    out = _stateful(control, (stream,), by, _partitioned(name, bins, bin_of, by_key=True), dict, apply, name, interval)
     return CheckedMigratable(separate(out, name), out.handle) if errors == "stream" else out
+
+
+class Partitioning(NamedTuple):
+    """How many bins there are, and which keys are in which. `keys`: with `by_key`, single ones can be pinned."""
+
+    bins: int
+    keys: RowKeys
+
+
+def _partitioned(name: str, bins: int, bin_of: Callable[[Key], int] | None, by_key: bool) -> Partitioning:
+    space = RowKeys if by_key else NoKeys
+    if bin_of is not None:
+        if not callable(bin_of):
+            raise ConstructionError(f"{name}: bin_of is a function from a key to the number of its bin, not {bin_of!r}")
+        return Partitioning(bins, space(name, 0, OwnBins(bin_of, bins, name)))
+    if checked_bins(bins) & (bins - 1):  # no power of two
+        return Partitioning(bins, space(name, 0, spread_over(bins)))
+    return Partitioning(bins, space(name, shift_of(bins)))
 
 
 def _stateful(
     control: Stream[Update],
     streams: Sequence[Stream[Record]],
     keys: Sequence[KeyOf],
-    bins: int,
+    partitioning: Partitioning,
     state: Callable[[], State],
     apply: Apply,
     name: str,
     interval: float | Duration | None,
-    by_key: bool,
 ) -> Migratable[Record]:
-    """F and S for rows. `by_key`: a bin's state is a dictionary by key, so that single keys can be pinned."""
+    """F and S for rows. If keys can be pinned, a bin's state is a dictionary by key."""
     _require_functions(name, keys, state)
-    if by_key and not isinstance(made := state(), dict):
+    bins, space = partitioning
+    if space.pinnable and not isinstance(made := state(), dict):
         kind = type(made).__name__
         raise ConstructionError(f"{name}: with by_key=True the state is a dictionary by key, not a {kind}")
-    shift = shift_of(bins)
-    space = (RowKeys if by_key else NoKeys)(name, shift)
-    store = RowStore(name, bins, keys, lambda key: bin_of(key, shift), state, apply)
+    store = RowStore(name, bins, keys, space.bin_of, state, apply)
 
     def make_host(context: Context, shared: Shared[Rows]) -> Callable[[], None]:
         return S(context, shared, len(keys), interval, lambda: HeavyRows(keys)).step

@@ -60,6 +60,7 @@ def unary(
     state: Callable[[], Held],
     by_key: bool = ...,
     bins: int = ...,
+    bin_of: Callable[[Key], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
@@ -74,6 +75,7 @@ def unary(
     fold: Callable[[Time, list[In], dict[Key, State], Postponer], Iterable[Out]],
     by_key: bool = ...,
     bins: int = ...,
+    bin_of: Callable[[Key], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
@@ -94,8 +96,9 @@ def unary(
     of this worker, and returns columns or None. `state` is a table, typed by the mapping `state`; `notificator`
     post-dates records with the columns of `pending`, and has those that are due now. See `stores.batch_store`.
 
-    `bins`: how many; a power of two. Without it columns begin with a few bins, which split as need be, and rows with
-    256. `interval`: seconds between reports of statistics by bin; None for none.
+    `bins`: how many; of columns a power of two. Without it columns begin with a few bins, which split as need be, and
+    rows with 256. `bin_of` (rows): from a key to the number of its bin, such as that of its first letter or of a range;
+    the same on every worker and in every run. `interval`: seconds between reports of statistics by bin; None for none.
     """
     if isinstance(key, str):
         from megaphone.operators import columns
@@ -156,6 +159,7 @@ def binary(
     state: Callable[[], Held],
     by_key: bool = ...,
     bins: int = ...,
+    bin_of: Callable[[Key], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
@@ -172,6 +176,7 @@ def binary(
     fold: Callable[[Time, list[In], list[Right], dict[Key, State], Postponer, RightPostponer], Iterable[Out]],
     by_key: bool = ...,
     bins: int = ...,
+    bin_of: Callable[[Key], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
@@ -240,6 +245,7 @@ def state_machine(
     ttl: int | Duration | None = ...,
     errors: Literal["raise"] = ...,
     bins: int = ...,
+    bin_of: Callable[[K], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> Migratable[Out]: ...
@@ -254,6 +260,7 @@ def state_machine(
     ttl: int | Duration | None = ...,
     errors: Literal["stream"],
     bins: int = ...,
+    bin_of: Callable[[K], int] | None = ...,
     name: str = ...,
     interval: float | Duration | None = ...,
 ) -> CheckedMigratable[Out]: ...
@@ -280,6 +287,7 @@ def state_machine(
         if options.pop("errors", "raise") != "raise":
             name = options.get("name", "state_machine")
             raise ConstructionError(f"{name}: errors= is for rows; a compiled fold cannot go on behind what it raises")
+        _keep_for_columns("state_machine", options)
         return columns.state_machine(control, stream, key=key, **options)
     _keep_for_rows("state_machine", options)
     return rows.state_machine(control, stream, **options)
@@ -315,6 +323,7 @@ def _keep_for_rows(operator: str, options: dict[str, Any]) -> None:
 
 
 def _keep_for_columns(operator: str, options: dict[str, Any]) -> None:
+    _refuse(operator, options, ("bin_of",), "rows: bins of columns are found by compiled code")
     if options.pop("by_key", False):
         name = options.get("name", operator)
         raise ConstructionError(f"{name}: by_key= is for rows; keys of columns can be pinned as they are")

@@ -51,6 +51,8 @@ class FollowingRouter(Follows):
     def install(self, proposal: Turnover, time: Time, handed: object) -> None:
         """A joiner takes over; the others have room for its number."""
         self._router.resize()
+        if proposal.join:
+            self._router.plans.not_alone()
         if self._me in proposal.join and handed is not None:
             assert isinstance(handed, list | tuple)
             plain, waiting = handed

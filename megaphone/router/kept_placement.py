@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dataflow.members.roster import Roster
 from dataflow.time.order import Time
 from megaphone.control.arranging import Table, dealt_out
 from megaphone.control.configuration import Configurations
@@ -25,13 +26,14 @@ class KeptPlacement:
         configurations: Callable[[], Configurations[Any]],
         plans: KnownPlans,
         statistics: Statistics,
-        worker: int,
+        roster: Roster,
         peers: int,
     ) -> None:
         self._configurations = configurations
         self._plans = plans
         self._statistics = statistics
-        self._worker = worker
+        self._roster = roster
+        self._worker = roster.me
         self._peers = peers
         self._restored: Table | None = None  # where the run goes on; later updates are none of its business
 
@@ -44,10 +46,11 @@ class KeptPlacement:
         levels = configurations.tree_at(cut - 1).levels.tobytes()
         loads = [numbers.astype("<i8").tobytes() for numbers in (known.records, known.nanoseconds, known.bytes)]
         plans = [list(plan) for plan in self._plans.changed_at(cut - 1).items()]
-        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads, plans, levels]
+        members = list(self._roster.settled)  # none while workers join or leave: whoever goes on deals out anew
+        return [table.astype("<u2").tobytes(), [list(pin) for pin in pins.items()], loads, plans, levels, members]
 
     def restore(self, shares: Mapping[int, object]) -> None:
-        """With as many workers as before, everything is where it was; else bins are dealt out evenly, and pins go to
+        """With the same workers as before, everything is where it was; else bins are dealt out evenly, and pins go to
         their worker mod workers. The statistics are of bins, wherever they are."""
         share = shares[0]
         assert isinstance(share, list)
@@ -57,7 +60,8 @@ class KeptPlacement:
         tree = BinTree.even(bins, bins)  # where it was saved before bins could split
         if shape and len(shape[0]) == bins:
             tree = BinTree(np.frombuffer(shape[0], np.uint8))
-        if len(shares) != self._peers or len(table) != bins:
+        members = shape[1] if len(shape) > 1 else sorted(shares)  # from before they could change
+        if members != list(range(self._peers)) or len(table) != bins:
             table = dealt_out(tree, range(self._peers)).table
         self._restored = table
         self._configurations().restore(table, {key: worker % self._peers for key, worker in pins}, tree)

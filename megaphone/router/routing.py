@@ -188,6 +188,11 @@ class Router(ABC, Generic[B]):
         self._context.activate()
 
     @property
+    def plans(self) -> KnownPlans:
+        """What was said of the plans of bins."""
+        return self._shared.plans
+
+    @property
     def control(self) -> InputPort:
         """Where updates arrive."""
         return self._control

@@ -26,7 +26,7 @@ class RowRouter(Router[Rows]):
         super().__init__(context, shared, initial, len(key_of), keys)
         self._key_of = key_of  # one per data input
         self._table: Table | None = None
-        self._binnings = [Binning(key, keys.shift) for key in key_of]
+        self._binnings = [Binning(key, keys.shift, keys.own) for key in key_of]
         self._owners: list[int] = []  # of _table: a list is faster to look into, one by one
 
     def route(self, time: Time, port: int, batch: Batch) -> Parts:

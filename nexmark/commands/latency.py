@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import dataflow
@@ -21,7 +21,7 @@ from nexmark.commands.asking import (
 )
 from nexmark.commands.options import OK, Commands, Misuse, add_event_options, config_of, number, seconds, whole
 from nexmark.events.config import SECOND
-from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main
+from nexmark.runs.measuring import STRATEGIES, LoadPlan, Seen, main, who_stayed
 from nexmark.runs.running import RunPlan
 
 DESCRIPTION = """\
@@ -41,6 +41,8 @@ examples:
         two migrations, bin by bin, a live view, and a page with plots
   python -m nexmark latency q8 --rate 200,000 --duration 20 --preload 10,000,000 --migrate batched --at 10
         with a large state: ten million events are processed before the clock starts
+  python -m nexmark latency q8 --rate 1,000,000 --duration 40 --workers 2 --scale "10:4,30:2"
+        two more workers join after ten seconds, and leave after thirty; those of --workers feed the load all the time
   python -m nexmark latency q4 --rate 100,000 --duration 20 --in-flight 1,000,000 --dilation 60 --plot q4.png
         event time runs 60 times as fast, so that auctions, open for minutes, close within the run
 
@@ -79,6 +81,10 @@ def add_to(commands: Commands) -> None:
     moves.add_argument("--at", type=seconds, nargs="+", default=[], metavar="S", help="when, in seconds")
     moves.add_argument("--batch-bins", type=whole, default=16, metavar="N", help="bins of a batch (16; 8 MiB at most)")
     moves.add_argument("--bound-ms", type=number, default=20, metavar="MS", help="what `within` keeps to (20)")
+    moves.add_argument(
+        "--scale", type=scalings, default=[], metavar="S:W,...",
+        help="at second S have workers join or leave until there are W; state moves as --migrate says",
+    )  # fmt: skip
     moves.add_argument("--config", type=Path, metavar="FILE", help="updates that move state, see below")
     told = parser.add_argument_group("what is reported")
     told.add_argument("--live", action="store_true", help="rate, latency, frontier and bins while it runs, on stderr")
@@ -96,12 +102,14 @@ def run(options: argparse.Namespace) -> int:
     provenance = Provenance(["python", "-m", "nexmark", *sys.argv[1:]])
     if load.first:
         print(f"the clock starts at {load.first:,} ns of event time", file=sys.stderr)
-    seen = dataflow.execute(main, load, workers=options.workers)
+    seen = who_stayed(dataflow.execute(main, load, workers=options.workers))
     outcome = load.outcome(seen, _warm_up(options))
     print(title_of(load))
     print(state_statement(seen))
     print(outcome.summary())
     print(memory_statement(outcome))
+    for line in scaling_statements(seen):
+        print(line)
     schedule = load.schedule(1)
     tell_unreached(options, load.plan.updates, schedule.time(schedule.epochs - 1), f"{options.epoch_ms:g} ms")
     _write(options, load, outcome, provenance, seen)
@@ -132,7 +140,7 @@ def load_of(options: argparse.Namespace) -> LoadPlan:
     load = LoadPlan(
         plan, options.rate, options.duration, options.epoch_ms / 1000, options.dilation, options.preload,
         [(at, options.migrate) for at in options.at], options.batch_bins, sys.stderr.isatty() if options.live else None,
-        options.ready << 20, options.bound_ms / 1000,
+        options.ready << 20, options.bound_ms / 1000, options.scale, options.migrate if options.scale else None,
     )  # fmt: skip
     check_events(load, _warm_up(options))
     if early := [time for time, _ in plan.updates if time < load.first]:
@@ -172,8 +180,9 @@ def check_events(load: LoadPlan, warm_up: float = 0.0) -> None:
 
 
 def _check_migrations(options: argparse.Namespace) -> None:
-    if bool(options.at) != bool(options.migrate):
-        raise Misuse("--migrate says how and --at says when: give both or neither")
+    if bool(options.at or options.scale) < bool(options.migrate) or bool(options.at) > bool(options.migrate):
+        raise Misuse("--migrate says how and --at says when: give both or neither (or --migrate with --scale)")
+    _check_scalings(options)
     if options.migrate and options.config:
         raise Misuse("--migrate and --config both say what moves; give one of them")
     if options.migrate and options.variant == "native":
@@ -182,6 +191,36 @@ def _check_migrations(options: argparse.Namespace) -> None:
         raise Misuse("--migrate needs at least two workers, to move state from one to another")
     if outside := [at for at in options.at if not 0 <= at < options.duration]:
         raise Misuse(f"--at {outside[0]} is not within the {options.duration} s of the run")
+
+
+def _check_scalings(options: argparse.Namespace) -> None:
+    for at, workers in options.scale:
+        if not 0 <= at < options.duration:
+            raise Misuse(f"--scale {at:g}:{workers} is not within the {options.duration} s of the run")
+        if workers < options.workers:
+            raise Misuse(
+                f"--scale {at:g}:{workers}: the {options.workers} workers of --workers feed the load, and stay. Start "
+                "with fewer, or scale to more"
+            )
+    if options.scale and options.variant == "native":
+        raise Misuse("--scale moves state, and native operators cannot; leave out --variant native")
+    if options.scale and options.config:
+        raise Misuse("--scale and --config both say what moves; give one of them")
+
+
+def scalings(text: str) -> list[tuple[float, int]]:
+    """When there shall be how many workers.
+
+    >>> scalings("10:4,30:2")
+    [(10, 4), (30, 2)]
+    """
+    pairs = []
+    for part in text.split(","):
+        at, colon, workers = part.partition(":")
+        if not colon:
+            raise argparse.ArgumentTypeError(f'{part!r} is not SECOND:WORKERS, as in "10:4,30:2"')
+        pairs.append((seconds(at), whole(workers)))
+    return pairs
 
 
 def _warm_up(options: argparse.Namespace) -> float:
@@ -213,6 +252,17 @@ def state_statement(seen: Sequence[Seen]) -> str:
     return f"state: {keys[0]:,} keys, {size:,.0f} MiB, when the clock started, and {keys[1]:,} keys at the end"
 
 
+def scaling_statements(seen: Sequence[Seen]) -> list[str]:
+    """What each change of the number of workers took."""
+    return [
+        f"{change.name}: {'joined' if change.first_record is not None else 'done'} {change.joined:.2f} s after asking"
+        + (f", the first record there after {change.first_record:.2f} s" if change.first_record is not None else "")
+        + f"; sources paused for {change.pause * 1000:.1f} ms"
+        for each in seen
+        for change in each.scaled
+    ]
+
+
 def memory_statement(outcome: Outcome) -> str:
     """How much memory each worker had, at the start and at most."""
     peaks = [
@@ -237,6 +287,7 @@ def document_of(load: LoadPlan, outcome: Outcome, seen: Sequence[Seen]) -> dict[
         "state_bytes": sum(each.state_bytes for each in seen),
         "final_keys": sum(each.final_keys for each in seen),
         "rows": sum(each.results for each in seen),
+        "scaled": [asdict(change) for each in seen for change in each.scaled],
         **outcome.document(),
     }
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 import dataflow
 from megaphone import Controller, Group, all_at_once, batched, fluid, harness, matched, within
 from megaphone.assembly import Migratable
+from megaphone.harness.joining import attend, has_joined
 from megaphone.harness.recording import Recording
+from megaphone.harness.scaling import Scaled, Scaler
 from megaphone.migration.strategies import Strategy
 from nexmark.events.config import SECOND, Config
 from nexmark.events.generator import Events, Generator, Table
@@ -44,6 +46,8 @@ class LoadPlan:
     terminal: bool | None = None  # a live view: whether stderr is a terminal; None for no live view
     ready: int = 0  # bytes of memory that every table takes from the system before the clock starts
     bound: float = 0.02  # seconds that records may wait, for `within`
+    scalings: Sequence[tuple[float, int]] = ()  # (seconds, workers): so many from then on
+    scale_by: str | None = None  # the strategy by which state moves then; None: that of `worker.scale`
 
     @property
     def ticks(self) -> int:
@@ -72,9 +76,10 @@ class LoadPlan:
         return harness.LoadSchedule(self.rate, self.duration, self.epoch, workers, self.first, self.ticks)
 
     def outcome(self, seen: Sequence[Seen], warmup: float) -> harness.Outcome:
-        """What the workers saw; a point of the timeline is about a quarter of a second."""
+        """What the workers saw that fed the load; a point of the timeline is about a quarter of a second."""
         window = max(1, round(0.25 / self.epoch)) * round(self.epoch * SECOND) / SECOND
-        return harness.Outcome.of([each.recording for each in seen], warmup=warmup, window=window)
+        recordings = [each.recording for each in seen if each.recording is not None]
+        return harness.Outcome.of(recordings, warmup=warmup, window=window)
 
     def strategy(self, name: str) -> Strategy:
         """The strategy of that name."""
@@ -89,19 +94,30 @@ class LoadPlan:
 class Seen:
     """What one worker saw."""
 
-    recording: Recording
+    recording: Recording | None  # None: it joined, and fed nothing
     keys: int  # that had state when the clock started
     state_bytes: int
     final_keys: int
     results: int  # rows that came out during the run
     kept: list[tuple[Cell, ...]]  # all rows, if the plan says so
+    scaled: list[Scaled] = field(default_factory=list)  # on the worker that asked
+
+
+def who_stayed(seen: Sequence[Seen | None]) -> list[Seen]:
+    """What those saw who did not leave: the others return nothing."""
+    return [each for each in seen if each is not None]
 
 
 async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     """Runs a load on one worker."""
-    generator = load.generator()
     job = Job(worker, load.plan, load.ticks)
     made = job.operators.made if isinstance(job.operators, MigratableOperators) else []
+    if has_joined(worker):
+        job.close()
+        await attend(worker, in_step=True)
+        after = _state_of(made)
+        return Seen(None, 0, 0, after[0], job.rows, await _end(job, load))
+    generator = load.generator()
     await _preload(job, load, generator)
     for operator in made if load.ready else ():
         operator.handle.store.prefault(load.ready)
@@ -130,14 +146,18 @@ async def main(worker: dataflow.Worker, load: LoadPlan) -> Seen:
     )  # fmt: skip
     gc.unfreeze()
     after, results = _state_of(made), job.rows
-    kept = []
+    scaled = [] if mover is None else mover.scaled
+    return Seen(recording, *before, after[0], results, await _end(job, load), scaled)
+
+
+async def _end(job: Job, load: LoadPlan) -> list[tuple[Cell, ...]]:
+    """Ends a query; its rows, if they are kept."""
     if load.plan.keep:
         job.close()
         await job.probe.wait_done()
-        kept = [row for batch in job.kept for row in readable(batch).rows()]
-    else:  # nobody needs the post-dated records, of which there may be a million
-        await job.abandon()
-    return Seen(recording, *before, after[0], results, kept)
+        return [row for batch in job.kept for row in readable(batch).rows()]
+    await job.abandon()  # nobody needs the post-dated records, of which there may be a million
+    return []
 
 
 def _state_of(operators: Sequence[Migratable]) -> tuple[int, int]:
@@ -192,9 +212,12 @@ def _joined(tables: Sequence[Table]) -> Table:
 
 
 class Mover:
-    """Begins migrations when it is time, and follows them: those of a plan, or the updates of a file."""
+    """Begins migrations when it is time, and follows them: those of a plan, or the updates of a file. So it does with
+    requests for other numbers of workers."""
 
     def __init__(self, job: Job, load: LoadPlan, episodes: harness.Episodes, made: Sequence[Migratable]) -> None:
+        self._scaler = Scaler(job.worker, load.scalings, load.strategy(load.scale_by) if load.scale_by else None)
+        self.scaled = self._scaler.scaled
         self.controller = Controller(job.control, Group(made), lead=LEAD * load.ticks)
         self._load = load
         self._episodes = episodes
@@ -209,6 +232,9 @@ class Mover:
 
     def look(self, seconds: float, now: int) -> None:
         """Called at each epoch, on one worker."""
+        if not self.controller.busy and self._scaler.look(seconds) is not None:
+            self._episodes.follow(self._scaler.under_way)
+            return
         if self._waiting and seconds >= self._waiting[0][0] and not self.controller.busy:
             _, self._name = self._waiting.pop(0)
             target = half_moved(self._home) if self._begun % 2 == 0 else self._home
@@ -221,7 +247,8 @@ class Mover:
 
     def bins(self) -> list[int]:
         """How many bins each worker has."""
-        counts: list[int] = np.bincount(self.controller.configuration, minlength=self.controller.peers).tolist()
+        least = max(self._scaler.members, default=0) + 1
+        counts: list[int] = np.bincount(self.controller.configuration, minlength=least).tolist()
         return counts
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m planners plan | compare | explain | loop | order | scale``."""
+"""The command line: ``python -m planners plan | compare | explain | loop | live | order | scale``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import planners
-from planners.cli import orders, replay, report, scaling
+from planners.cli import living, orders, replay, report, scaling
 from planners.cli.files import document, read_request, write_plan
 from planners.errors import Infeasible, PlannerError
 from planners.intervals.feasibility import is_feasible
@@ -24,6 +24,7 @@ examples:
   python -m planners compare now.json --nodes 5 --tau 0.5 --picture all.png  what each planner would do
   python -m planners explain now.json --nodes 4 --tau 0.2                    why not, and which tau would do
   python -m planners loop statistics.parquet --dry-run                       what the closed loop would have done
+  python -m planners live app --tables tables                                beside a run: log, tables, migrations
   python -m planners order join.json --dry-run                               the cheapest join order, and when
   python -m planners scale --curve diurnal --picture scale.png               how many workers, and when
 
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "loop":
             return replay.replay(options)
+        if options.command == "live":
+            return living.live(options)
         if options.command == "order":
             return orders.order(options)
         if options.command == "scale":
@@ -89,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="why a request is infeasible and the smallest tau that is not")
     _add_request(explain, _explain)
     replay.add_command(commands)
+    living.add_command(commands)
     orders.add_command(commands)
     scaling.add_command(commands)
     return parser

@@ -33,6 +33,9 @@ def oms(
 ) -> tuple[Plan, ...]:
     """The plans, one for each step (nodes, tau), whose costs have the least sum.
 
+    `sizes` and `loads` by task, or with a row for each step where they change along the sequence: those that a step's
+    migration finds.
+
     `most` bounds the partitionings that are enumerated; `TooMany`, with their number, if there are more. Costs the
     product of the numbers of partitionings of neighbouring steps, times some ten nanoseconds for each interval.
 
@@ -40,36 +43,51 @@ def oms(
     >>> plans = oms(Intervals([0, 13, 20]), steps=[(3, 0.4), (4, 0.4)], sizes=units, loads=units)
     >>> [plan.cost for plan in plans]
     [4, 2]
+    >>> growing = [units, [10] * 20]
+    >>> plans = oms(Intervals([0, 13, 20]), steps=[(3, 0.4), (4, 0.4)], sizes=growing, loads=units)
+    >>> [plan.cost for plan in plans]
+    [4, 20]
     """
     limits = [step if isinstance(step, Limits) else Limits(*step) for step in steps]
     if not limits:
         raise BadRequest("a sequence has at least one step (nodes, tau)")
-    tasks, _ = request(current, limits[0].nodes, sizes, loads, limits[0].tau)
-    for limit in limits:
-        check_feasible(tasks, limit)
-    every = [Partitionings(tasks, limit) for limit in limits[:-1]]
+    amounts = zip(_by_step("sizes", sizes, len(limits)), _by_step("loads", loads, len(limits)), strict=True)
+    tasks = [request(current, limit.nodes, *each, limit.tau)[0] for limit, each in zip(limits, amounts, strict=True)]
+    for each, limit in zip(tasks, limits, strict=True):
+        check_feasible(each, limit)
+    every = [Partitionings(*step) for step in zip(tasks[:-1], limits[:-1], strict=True)]
     check_count(every, most)
     choices = _choose(current, [each.cuts() for each in every], tasks, limits[-1])
     plans: list[Plan] = []
-    for cuts, limit in zip(choices, limits, strict=False):
-        plans.append(_towards(plans[-1].assignment.intervals() if plans else current, cuts, tasks, limit.tau))
-    last = plans[-1].assignment.intervals() if plans else current
-    final = ssm(last, nodes=limits[-1].nodes, sizes=tasks.sizes, loads=tasks.loads, tau=limits[-1].tau)
-    return (*plans, Plan.between("oms", last, final.assignment, tasks, limits[-1].tau))
+    for cuts, each, limit in zip(choices, tasks, limits, strict=False):
+        plans.append(_towards(plans[-1].assignment.intervals() if plans else current, cuts, each, limit.tau))
+    last, final = plans[-1].assignment.intervals() if plans else current, tasks[-1]
+    found = ssm(last, nodes=limits[-1].nodes, sizes=final.sizes, loads=final.loads, tau=limits[-1].tau)
+    return (*plans, Plan.between("oms", last, found.assignment, final, limits[-1].tau))
 
 
-def _choose(current: Intervals, every: list[NDArray[np.int16]], tasks: Tasks, final: Limits) -> list[tuple[int, ...]]:
-    """The cut lists to go through, one for each step but the last."""
+def _by_step(what: str, amounts: ArrayLike, steps: int) -> list[ArrayLike]:
+    """What each step finds: the same, or a row of its own."""
+    rows = list(np.asarray(amounts)) if np.ndim(amounts) == 2 else [amounts] * steps
+    if len(rows) != steps:
+        raise BadRequest(f"there are {steps} steps, and {len(rows)} rows of {what}: one for each step, or one for all")
+    return rows
+
+
+def _choose(
+    current: Intervals, every: list[NDArray[np.int16]], tasks: list[Tasks], final: Limits
+) -> list[tuple[int, ...]]:
+    """The cut lists to go through, one for each step but the last. `tasks`: by step."""
     if not every:
         return []
-    prefix = tasks.size_prefix()
-    ahead = [_final_costs(every[-1], tasks, final)]  # by step and partitioning, the least cost of all that follows
-    for rows, following in zip(every[-2::-1], every[:0:-1], strict=True):
+    prefixes = [each.size_prefix() for each in tasks]
+    ahead = [_final_costs(every[-1], tasks[-1], final)]  # by step and partitioning, the least cost of all that follows
+    for rows, following, prefix in zip(every[-2::-1], every[:0:-1], prefixes[-2:0:-1], strict=True):
         costs = ahead[0]
         ahead.insert(0, np.array([(matching.costs(row, following, prefix) + costs).min() for row in rows]))
     chosen = []
     at = np.array(current.cuts)
-    for rows, costs in zip(every, ahead, strict=True):
+    for rows, costs, prefix in zip(every, ahead, prefixes, strict=False):
         at = rows[np.argmin(matching.costs(at, rows, prefix) + costs)]
         chosen.append(tuple(at.tolist()))
     return chosen

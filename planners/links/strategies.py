@@ -9,10 +9,15 @@ The strategies are those of `megaphone`, which is imported when the first one is
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planners.errors import BadRequest, PlannerError
-from planners.links.schedule import Schedule
+from planners.links.schedule import Schedule, Transfer
 from planners.model import Plan, TaskMoves
 
 if TYPE_CHECKING:
@@ -42,31 +47,55 @@ def mini_migrations(plan: Plan, limit: int) -> list[TaskMoves]:
     return [[(c.bin, c.origin, c.destination) for c in step] for step in progressive(limit).cut(changes)]
 
 
-def scheduled(schedule: Schedule, gap: int = 0) -> Strategy:
+def scheduled(schedule: Schedule, gap: int = 0, counts: Sequence[int] | NDArray[np.integer] | None = None) -> Strategy:
     """A strategy that moves bins in the order of a schedule, a phase at a time.
 
-    Only for schedules of whole bins: a bin in pieces belongs to several phases. The bins must be where the schedule's
-    plan has them.
+    `counts`: by task of the plan, how many finest bins it has (`controller.counts`); one, unless given. A bin that the
+    schedule sends in pieces is cut along its finest bins, which hold about as much each: a piece is as many of them as
+    its share says, and a bin that cannot be cut so finely goes with the pieces that have more of it. The bins must be
+    where the schedule's plan has them.
     """
-    if schedule.pieces:
-        raise BadRequest("bins in pieces belong to several phases: ask for schedule(plan, pieces=False)")
-    from megaphone.migration.strategies import Strategy
+    from megaphone.migration.strategies import Change, Strategy
 
-    route = {transfer.task: transfer for transfer in schedule.transfers}
+    transfers: dict[int, list[Transfer]] = {}
+    for transfer in sorted(schedule.transfers, key=lambda each: each.phase):
+        transfers.setdefault(transfer.task, []).append(transfer)
+    last = max(transfers, default=-1)
+    sizes = np.ones(last + 1, np.int64) if counts is None else np.asarray(counts, np.int64)
+    if last >= len(sizes):
+        raise BadRequest(f"the schedule moves task {last}, and counts are of {len(sizes)} tasks")
+    firsts = np.cumsum(sizes) - sizes
+    route: dict[int, Transfer] = {}  # by finest bin
+    for task, pieces in transfers.items():
+        route |= dict(
+            zip(range(firsts[task], firsts[task] + sizes[task]), _dealt(pieces, int(sizes[task])), strict=True)
+        )
 
     def cut(changes: list[Change]) -> list[list[Change]]:
         steps: dict[int, list[Change]] = {}
         for change in changes:
-            transfer = route.get(change.bin)
-            if transfer is None or (transfer.origin, transfer.destination) != (change.origin, change.destination):
-                raise PlannerError(
-                    f"bin {change.bin} is to move from {change.origin} to {change.destination}, which is not what was "
-                    "scheduled: plan again from where bins are now"
-                )
-            steps.setdefault(transfer.phase, []).append(change)
+            bins = range(change.bin, change.bin + change.count)
+            for bin in bins:
+                transfer = route.get(bin)
+                if transfer is None or (transfer.origin, transfer.destination) != (change.origin, change.destination):
+                    raise PlannerError(
+                        f"bin {bin} is to move from {change.origin} to {change.destination}, which is not what was "
+                        "scheduled: plan again from where bins are now"
+                    )
+            for phase, run in groupby(bins, key=lambda bin: route[bin].phase):
+                first, *more = run
+                steps.setdefault(phase, []).append(Change(first, change.origin, change.destination, 1 + len(more)))
         return [steps[phase] for phase in sorted(steps)]
 
     return Strategy("scheduled", cut, gap)
+
+
+def _dealt(pieces: Sequence[Transfer], count: int) -> list[Transfer]:
+    """By finest bin of a task, the piece that it goes with: in order, as many for each as its share says."""
+    amounts = np.array([piece.amount for piece in pieces], np.float64)
+    shares = np.cumsum(amounts) / amounts.sum() if amounts.sum() else np.ones(len(pieces))
+    places = np.searchsorted(shares, (np.arange(count) + 0.5) / count)
+    return [pieces[min(place, len(pieces) - 1)] for place in places.tolist()]
 
 
 def _cut(changes: list[Change], limit: int) -> list[list[Change]]:

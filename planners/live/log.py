@@ -8,6 +8,7 @@ bins should be, and a key may go back into its bin.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -46,12 +47,30 @@ class BinReport(Protocol):
     def key_records(self) -> NDArray[np.int64]: ...
 
 
+class Reporting(Protocol):
+    """What tells of every report."""
+
+    listeners: list[Callable[[BinReport], None]]
+
+
+class Watched(Protocol):
+    """What a log asks of a controller."""
+
+    @property
+    def statistics(self) -> Reporting: ...
+    @property
+    def pinned(self) -> Mapping[Key, int]: ...
+    @property
+    def pins_keys(self) -> bool: ...
+    def bins_of(self, keys: list[Key], /) -> ArrayLike: ...
+
+
 class LoadLog:
-    """A folder of reports. Give `hear` to an operator's statistics: `controller.statistics.listeners.append(log.hear)`.
+    """A folder of reports. `log.watch(controller)` has it hear those of an operator; or give it to `hear` yourself.
 
     `cost`: "records", or "nanoseconds" of processing. `pinned` and `bins_of`: those of the controller, if its keys can
-    live apart. A file is written after `every` reports, which takes milliseconds; intervals go on from those of the
-    files that are there. `flush` writes the rest.
+    live apart and nobody calls `watch`. A file is written after `every` reports, which takes milliseconds; intervals go
+    on from those of the files that are there. `flush` writes the rest, and may be called from another thread.
     """
 
     def __init__(
@@ -69,10 +88,16 @@ class LoadLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._cost, self._every = cost, every
         self._pinned, self._bins_of = pinned, bins_of
+        self._lock = threading.Lock()  # around files: who makes tables has the rest written first
         self._rows: list[tuple[NDArray[np.int64], ...]] = []
         files = sorted(self.folder.glob("part-*.parquet"))
         self._files = len(files) and 1 + int(files[-1].stem.removeprefix("part-"))
         self._first = 1 + max((_last_interval(path) for path in files), default=-1)
+
+    def watch(self, controller: Watched) -> None:
+        """Hears what the workers of a controller's operator report, keys that live apart included."""
+        self._pinned, self._bins_of = lambda: controller.pinned, controller.bins_of if controller.pins_keys else None
+        controller.statistics.listeners.append(self.hear)
 
     def hear(self, load: BinReport) -> None:
         """Notes a report."""
@@ -102,14 +127,16 @@ class LoadLog:
 
     def flush(self) -> None:
         """Writes what has been noted: a file is there whole, or not at all."""
-        if not self._rows:
-            return
-        columns = (np.concatenate(some) for some in zip(*self._rows, strict=True))
-        path = self.folder / f"part-{self._files:06d}.parquet"
-        aside = self.folder / f"_{path.name}"  # Spark does not read names like this
-        pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), aside)
-        os.replace(aside, path)
-        self._rows, self._files = [], self._files + 1
+        with self._lock:
+            rows, self._rows = self._rows, []
+            if not rows:
+                return
+            columns = (np.concatenate(some) for some in zip(*rows, strict=True))
+            path = self.folder / f"part-{self._files:06d}.parquet"
+            aside = self.folder / f"_{path.name}"  # Spark does not read names like this
+            pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), aside)
+            os.replace(aside, path)
+            self._files += 1
 
 
 def _last_interval(path: Path) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planners.errors import BadRequest, NotInTables
 from planners.intervals.ssm import ssm
+from planners.live.log import LoadLog
 from planners.model import Intervals, Plan
 from planners.mtm.choice import mtm_aware
 from planners.mtm.tables import Tables
@@ -139,12 +140,15 @@ def drift(then: ArrayLike, now: ArrayLike) -> float:
     return float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
 
 
-def spark_maker(logs: str | Path, options: Sequence[str]) -> Make:
+def spark_maker(logs: str | Path | LoadLog, options: Sequence[str]) -> Make:
     """Makes tables by `python -m planners.spark run` with these options, as a process of its own: a JVM does not share
-    the dataflow's."""
+    the dataflow's. If a log is given, what it has noted is written first."""
 
     def make(out: Path) -> None:
-        command = [sys.executable, "-m", "planners.spark", "run", "--logs", str(logs), "--out", str(out), *options]
+        folder = logs.folder if isinstance(logs, LoadLog) else logs
+        if isinstance(logs, LoadLog):
+            logs.flush()
+        command = [sys.executable, "-m", "planners.spark", "run", "--logs", str(folder), "--out", str(out), *options]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode:
             said = ended.stderr.strip().splitlines()

@@ -21,6 +21,7 @@ from planners.loop.observation import Floats, Observation, Proposal, combine, sp
 from planners.loop.planning import LoopPlanner, by_keys
 from planners.loop.shaping import BinShape, Shaping, coarsened
 from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
+from planners.showing import ShownLoop
 
 log = logging.getLogger("planners.loop")
 SILENCE = 3  # intervals: a worker that stays silent while another reports for so long has nothing to report
@@ -113,7 +114,7 @@ class Loop:
         return Decision(self._interval, reason, spread(loads, across))
 
 
-class Driver(Generic[Strategy]):
+class Driver(ShownLoop, Generic[Strategy]):
     """Between a loop and a controller, on the worker that issues migrations: call `step` now and then.
 
     An interval is over when every worker that holds state has reported. The first interval is over when every worker
@@ -141,8 +142,9 @@ class Driver(Generic[Strategy]):
     ) -> None:
         if cost not in ("records", "nanoseconds"):
             raise ValueError(f"cost is 'records' or 'nanoseconds', not {cost!r}")
-        self._controller = controller
         self._loop = loop or Loop()
+        super().__init__(f"where bins are ({self._loop.planner.name})", controller, dry_run)
+        self._controller = controller
         self._strategy = strategy
         self._cost = cost
         self._least = least
@@ -151,7 +153,6 @@ class Driver(Generic[Strategy]):
         self.shapes: list[BinShape] = []  # what was split and merged
         self._gathered: list[Observation] = []  # intervals that are not decided on; invariant: equal places and pins
         self._records = 0  # that they have together
-        self._dry_run = dry_run
         self._tell = tell
         self._heard: dict[int, int] = {}  # by worker, the last report that was used
         self._first: dict[int, int] = {}  # by worker, the first one that was not
@@ -175,7 +176,7 @@ class Driver(Generic[Strategy]):
         decision = self._loop.decide(coarsened(seen, shape.counts))
         self._gathered, self._records = [], 0
         self._note(decision, shape)
-        if not self._dry_run:
+        if not self.dry_run:
             self._act(decision, shape)
         return decision
 
@@ -190,9 +191,10 @@ class Driver(Generic[Strategy]):
     def _note(self, decision: Decision, shape: BinShape) -> None:
         if shape:
             self.shapes.append(shape)
-            log.info("%s%s", "(dry run) " if self._dry_run else "", shape)
+            log.info("%s%s", "(dry run) " if self.dry_run else "", shape)
         self.decisions.append(decision)
-        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        self.show(decision)
+        log.info("%s%s", "(dry run) " if self.dry_run else "", decision)
         if self._tell is not None:
             self._tell(decision)
 

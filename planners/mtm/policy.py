@@ -43,10 +43,29 @@ def evaluate(policies: list[Policy], matrix: Floats, gamma: float, guess: list[F
     costs = np.concatenate(guess)
     row = np.repeat(np.arange(len(policies)), np.diff(starts))
     lasting = np.unique(targets[targets >= 0])
-    rounds = int(np.ceil(np.log(PRECISION) / np.log(gamma))) if gamma else 1
-    _settle(lasting, row, direct, targets, gamma * matrix, costs, rounds)
+    _settle(lasting, row, direct, targets, gamma * matrix, costs, _rounds(gamma))
     _settle(np.arange(len(costs)), row, direct, targets, gamma * matrix, costs, 1)
     return np.split(costs, starts[1:-1])
+
+
+def evaluate_lasting(row: Ints, direct: Floats, targets: Ints, weights: Floats, guess: Floats) -> Floats:
+    """The costs of partitionings that choices lead to, if those choices are kept for ever: the part of `evaluate` that
+    iterates. `row`: by partitioning, the place of its node count; `targets` are places among these partitionings."""
+    costs = guess.copy()
+    gamma = float(weights.sum(axis=1).max(initial=0.0))
+    _settle(np.arange(len(costs)), row, direct, targets, weights, costs, _rounds(gamma))
+    return costs
+
+
+def follow(direct: Floats, targets: Ints, weights: Floats, costs: Floats) -> Floats:
+    """The costs of partitionings of one node count, of which `weights` are the likely next ones (times gamma), from the
+    costs of those that they lead to. `targets` are places among `costs`, -1 if there is none."""
+    after = np.where(targets >= 0, costs[targets], 0.0) if len(costs) else np.zeros(targets.shape)
+    return np.asarray(direct + after @ weights, np.float64)
+
+
+def _rounds(gamma: float) -> int:
+    return int(np.ceil(np.log(PRECISION) / np.log(gamma))) if gamma else 1
 
 
 @kernel()

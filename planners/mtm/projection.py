@@ -28,7 +28,7 @@ from planners.intervals.matching import costs as migration_costs
 from planners.intervals.partitionings import Tree
 from planners.mtm.policy import Policy, evaluate
 from planners.mtm.problem import MTMProblem
-from planners.mtm.search import cheapest
+from planners.mtm.search import cheapest, least_values
 
 Floats = NDArray[np.float64]
 MOST_SWEEPS = 200  # a handful is usual; what needs more is going round in rounding errors
@@ -52,6 +52,8 @@ class Sweep:
         self._problem = problem
         self._prefix = problem.cells.size_prefix()
         self._trees: dict[int, Tree] = {}
+        self._costs: Costs = {}
+        self._values: dict[int, tuple[Floats, Floats]] = {}  # for these costs, by node count: values, least ones
 
     def __call__(self, nodes: int, sources: NDArray[np.int16], costs: Costs) -> tuple[Floats, Policy]:
         """The new costs of these partitionings, given the old ones of all, and the choices that lead to them."""
@@ -61,11 +63,21 @@ class Sweep:
         for column, then in enumerate(problem.counts):
             likely = problem.transitions.probability(nodes, then)
             if likely:
-                best = cheapest(sources, self._tree(then), problem.gamma * costs[then], self._prefix)
+                values, least = self._valued(then, costs)
+                best = cheapest(sources, self._tree(then), values, self._prefix, least)
                 new += likely * best.total
                 direct += likely * best.cost
                 targets[:, column] = best.target
         return new, Policy(direct, targets)
+
+    def _valued(self, nodes: int, costs: Costs) -> tuple[Floats, Floats]:
+        """What targets are worth, and the least of each subtree. Callers give the same costs again and again."""
+        if costs is not self._costs:
+            self._costs, self._values = costs, {}
+        if nodes not in self._values:
+            values = self._problem.gamma * costs[nodes]
+            self._values[nodes] = values, least_values(self._tree(nodes), values)
+        return self._values[nodes]
 
     def _tree(self, nodes: int) -> Tree:
         if nodes not in self._trees:

@@ -45,9 +45,10 @@ class Choices(NamedTuple):
     cost: Floats
 
 
-def cheapest(sources: Cuts, tree: Tree, values: Floats, prefix: Floats) -> Choices:
-    """By row of cuts, the least cost plus value over the tree's leaves. `prefix` are the prefix sums of sizes."""
-    least = least_values(tree, values)
+def cheapest(sources: Cuts, tree: Tree, values: Floats, prefix: Floats, least: Floats | None = None) -> Choices:
+    """By row of cuts, the least cost plus value over the tree's leaves. `prefix` are the prefix sums of sizes. `least`
+    are the tree's least values, for who has them: they cost O(leaves)."""
+    least = least_values(tree, values) if least is None else least
     total, target = _cheapest(
         sources, tree.cut, tree.first, tree.levels, tree.least_cut, tree.reach, least, values, prefix
     )

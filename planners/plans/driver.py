@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from planners.errors import BadRequest
 from planners.plans.decision import ReplanDecision, ReplanLoop
 from planners.plans.sampling import Item, JoinSample, KeyFunction, PairPredicate, estimate, merged
+from planners.showing import ShownLoop
 
 if TYPE_CHECKING:
     from megaphone.control.replans import Replan
@@ -39,7 +40,7 @@ class Replannable(Protocol[Strategy_contra]):
     def replan(self, replan: Replan, strategy: Strategy_contra | None = ...) -> None: ...
 
 
-class PlanDriver(Generic[Item, Strategy]):
+class PlanDriver(ShownLoop, Generic[Item, Strategy]):
     """Between a loop and a controller, on the worker that issues replans: `hear` the sample of each interval (see
     `watching`), and `step` now and then. While the controller is busy samples are heard, and nothing is decided.
     `dry_run` decides and logs, and changes nothing.
@@ -59,13 +60,13 @@ class PlanDriver(Generic[Item, Strategy]):
     ) -> None:
         if loop is not None and loop.method not in OF_JOINS:
             raise BadRequest(f"{loop.method} is for opaque plans; join orders change by {', '.join(OF_JOINS)}")
+        super().__init__("which plan a join has", controller, dry_run)
         self._controller = controller
         self._window = window
         self._loop = loop or ReplanLoop()
         self._key_of = key_of
         self._where = where or {}
         self._strategy = strategy
-        self._dry_run = dry_run
         self._tell = tell
         self._heard: list[JoinSample[Item]] = []  # of which nothing was decided
         self.decisions: list[ReplanDecision] = []
@@ -82,10 +83,11 @@ class PlanDriver(Generic[Item, Strategy]):
         samples, self._heard = self._heard, []
         decision = self._decide([sample for sample in samples if sample.span > 0])
         self.decisions.append(decision)
-        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        self.show(decision)
+        log.info("%s%s", "(dry run) " if self.dry_run else "", decision)
         if self._tell is not None:
             self._tell(decision)
-        if decision.plan is not None and not self._dry_run:
+        if decision.plan is not None and not self.dry_run:
             from megaphone.control.replans import Replan
 
             self._controller.replan(Replan(decision.plan, self._loop.method), self._strategy)

@@ -6,7 +6,7 @@
 | `min_table` | the whole table | the highest cost |
 | `min_mig` | nothing | the largest γ = cost^β / state |
 | `mixed` | as little as the table's size demands | the largest γ |
-| `mixed_bf` | what moves least, of all possible numbers | the largest γ |
+| `mixed_bf` | what moves least, of all possible numbers; or the least number that will do | the largest γ |
 
 All of them plan on keys, or with `r` on the compact form (section IV), discretised with R = 2^r; `means=False` for the
 paper's representatives (see `vectors`).
@@ -15,6 +15,7 @@ paper's representatives (see `vectors`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
@@ -154,13 +155,27 @@ def mixed_bf(
     window: int | None = None,
     r: int | None = None,
     means: bool = True,
+    best: Literal["cheapest", "fewest"] = "cheapest",
 ) -> RebalancePlan:
-    """The brute force of section III-C: Mixed with every number of entries moved back; the cheapest that is in bounds.
+    """The brute force of section III-C: Mixed with every number n of entries moved back. The paper does not say which n
+    is the optimal one: `best="cheapest"`, that with the least state moved of those in bounds; `"fewest"`, the least n
+    in bounds, which is what Mixed looks for in larger strides.
 
-    If none is, the one that is least above the limit of loads, then with the fewest entries, then the cheapest. Costs
-    as many trials as the table has entries (in compact form, vectors of entries).
+    If none is in bounds, the one that is least above the limit of loads, then with the fewest entries, then the
+    cheapest. Costs as many trials as the table has entries (in compact form, vectors of entries); `"fewest"` ends at
+    the first that is in bounds.
     """
+    if best not in ("cheapest", "fewest"):
+        raise ValueError(f"best is 'cheapest' or 'fewest', not {best!r}")
     given, work = _begin(cost, state, home, current, instances, theta, table, window, r, means)
     attempts = [(by_gamma(beta), back) for back in work.cleanings()] + [(by_cost, work.entries)]
-    best = min((work.attempt(psi, back) for psi, back in attempts), key=lambda outcome: outcome.rank(given))
-    return work.plan(best, len(attempts))
+    chosen, trials = None, 0
+    for psi, back in attempts:
+        outcome = work.attempt(psi, back)
+        trials += 1
+        if chosen is None or outcome.rank(given) < chosen.rank(given):
+            chosen = outcome
+        if best == "fewest" and chosen.rank(given)[:2] == (0.0, 0):
+            break
+    assert chosen is not None
+    return work.plan(chosen, trials)

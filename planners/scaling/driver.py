@@ -8,6 +8,7 @@ from typing import Protocol
 
 from planners.scaling.autoscaler import Autoscaler, ScaleDecision
 from planners.scaling.work import WorkInterval
+from planners.showing import ShownLoop
 
 log = logging.getLogger("planners.scaling")
 
@@ -29,7 +30,7 @@ class Scalable(Protocol):
         ...
 
 
-class ScaleDriver:
+class ScaleDriver(ShownLoop):
     """Hand it each interval that is over (`step`): it decides, logs, and asks for workers.
 
     Intervals in which a change was under way are not looked at. `dry_run` decides and logs, and asks for nothing.
@@ -43,9 +44,9 @@ class ScaleDriver:
         dry_run: bool = False,
         tell: Callable[[ScaleDecision], None] | None = None,
     ) -> None:
+        super().__init__("how many workers there are", scalable, dry_run)
         self._scalable = scalable
         self._autoscaler = autoscaler or Autoscaler()
-        self._dry_run = dry_run
         self._tell = tell
         self._change: ChangeUnderWay | None = None
         self.decisions: list[ScaleDecision] = []
@@ -58,9 +59,10 @@ class ScaleDriver:
             return None  # it was under way during at least a part of this interval
         decision = self._autoscaler.decide(seen)
         self.decisions.append(decision)
-        log.info("%s%s", "(dry run) " if self._dry_run else "", decision)
+        self.show(decision)
+        log.info("%s%s", "(dry run) " if self.dry_run else "", decision)
         if self._tell is not None:
             self._tell(decision)
-        if decision.acts and not self._dry_run:
+        if decision.acts and not self.dry_run:
             self._change = self._scalable.scale(decision.wanted)
         return decision

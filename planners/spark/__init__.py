@@ -5,10 +5,11 @@
 - `history`: stage 2: that history to the migration transition matrix
 - `enumeration`: stage 3: every balanced partitioning, by executors that share nothing but ranks
 - `iteration`: stage 4: the projected costs, sweep by sweep, with a checkpoint after each
+  `sharing`: the costs, once for each machine
 - `output`: stage 5: the tables that ``planners.mtm_aware`` reads
 - `folder`: what the stages leave for each other, on any file system that Spark knows
 - `command`: the command line (`__main__`)
 
-This is the only place in ``planners`` that imports pyspark. Costs stay with the executors: what comes to the driver is
-what is small by nature (sizes and loads by bin, the matrix, counts, and two numbers for each node count and sweep).
+This is the only place in ``planners`` that imports pyspark. What comes to the driver is small: sizes and loads by bin,
+the matrix, counts, and of a sweep two numbers for each range and the partitionings that choices lead to.
 """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from planners.errors import BadRequest
 from planners.mtm.transitions import Transitions, from_counts
@@ -14,19 +15,31 @@ from planners.mtm.transitions import Transitions, from_counts
 def transitions(history: DataFrame, staying: bool = False) -> Transitions:
     """The matrix of a history (interval, nodes); an interval follows the one before it that the history knows.
 
-    The history has a row for each interval, so that one window over all of it is no burden.
+    Each partition of the sorted history counts its own changes; the driver adds those from one partition to the next.
+    (A window over all of it would be one task's, and Spark warns of that.)
     """
-    in_order = Window.orderBy("interval")
-    pairs = history.select("nodes", F.lead("nodes").over(in_order).alias("then"))
-    seen: dict[tuple[int, int], int] = {}
+    parts = history.select("interval", "nodes").sort("interval").rdd.mapPartitionsWithIndex(_changes).collect()
+    seen: Counter[tuple[int, int]] = Counter()
     counts: set[int] = set()
-    for row in pairs.groupBy("nodes", "then").count().collect():
-        counts.add(row["nodes"])
-        if row["then"] is not None:
-            seen[row["nodes"], row["then"]] = row["count"]
+    last: int | None = None
+    for _, first, end, changes in sorted(parts, key=lambda part: part[0]):
+        if last is not None:
+            seen[last, first] += 1
+        seen.update(changes)
+        counts.update((first, end), *changes)
+        last = end
     if not counts:
         raise BadRequest("the history is empty: it has no interval")
     return from_counts(seen, sorted(counts), staying)
+
+
+Changes = tuple[int, int, int, dict[tuple[int, int], int]]  # of a partition: its number, first and last count, changes
+
+
+def _changes(number: int, rows: Iterable[Row]) -> Iterator[Changes]:
+    nodes = [row.nodes for row in rows]
+    if nodes:
+        yield number, nodes[0], nodes[-1], dict(Counter(pairwise(nodes)))
 
 
 def to_table(spark: SparkSession, matrix: Transitions) -> DataFrame:

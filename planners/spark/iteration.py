@@ -1,42 +1,46 @@
-"""Stage 4: the projected costs. Each sweep is shared among the executors; its results never pass through the driver.
+"""Stage 4: the projected costs, sweep by sweep. Executors share the work of each, and nothing waits for one of them.
 
-A sweep needs the costs of all partitionings, eight bytes each, and makes new ones for some. So the costs are sent to
-every task; the partitionings themselves are not sent, since every task can make those it needs. What the sweep chose
-comes together in one task, which settles the costs of choosing so for ever (see `mtm.policy`) and writes them as
-the checkpoint from which the next sweep, or a later run, goes on. The driver learns, for each node count, the least and
-the greatest change: that gives the bound on the error.
+A sweep needs the costs of all partitionings, eight bytes each, and makes new ones for some. The costs are there once
+for each machine (see `sharing`); the partitionings themselves are not sent, since every task can make those it needs.
+
+What a sweep chose is its checkpoint, from which a later run goes on. Before the next sweep the costs of choosing so for
+ever are settled (see `mtm.policy`). Only partitionings that some choice leads to depend on each other, one in twenty in
+our measurements: those come to the driver, which solves for them; the others follow in parallel. Besides these the
+driver learns, for each node count, the least and the greatest change: that gives the bound on the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark import RDD
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from planners.mtm.policy import Policy
+from planners.mtm.policy import evaluate_lasting
 from planners.mtm.problem import MTMProblem
-from planners.mtm.projection import Correction, Sweep, close_enough, settled
+from planners.mtm.projection import Correction, Costs, Sweep, close_enough, project
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
+from planners.spark.sharing import Lasting, SharedCosts, Sharing, first_ranks, swept_parts
 
-CHECKPOINT = "nodes int, start long, swept binary, costs binary, low double, high double"
+CHECKPOINT = (
+    "nodes int, start long, swept binary, direct binary, targets binary, chosen binary, low double, high double"
+)
 KEPT = 2  # checkpoints: the last, and the one before in case the last is damaged
+SMALL = 20_000  # partitionings that one process has solved for before Spark has begun
+EACH = 4  # tasks for each core: what a source costs varies, and so do machines
 
-Piece = tuple[int, int, bytes]  # node count, first rank, costs
-Swept = tuple[int, int, bytes, bytes, bytes, float, float]  # and: direct costs, targets, least and greatest change
-Settled = tuple[int, int, bytes, bytes, float, float]  # a row of a checkpoint
+Swept = tuple[int, int, bytes, bytes, bytes, bytes, float, float]  # a row of a checkpoint
 
 
 @dataclass(frozen=True)
 class Solution:
     """Where the last checkpoint is, what to add to its swept costs, and how exact they are then."""
 
-    table: DataFrame
+    table: DataFrame  # with nodes, start, swept
     correction: Correction
     iterations: int
     resumed: int  # how many sweeps of these were found done
@@ -54,23 +58,29 @@ def solve(
 ) -> Solution:
     """Sweeps until the error is at most `tolerance` times the size of all state. Goes on from what `folder` has of it.
 
-    `tasks` is how many share a sweep: unless given, twice the cores that Spark knows of, or fewer if there is little to
-    do. `report` is told of each sweep.
+    `tasks` is how many share a sweep: unless given, some for each core that Spark knows of; and what is small is solved
+    for here, without tasks. `report` is told of each sweep.
     """
-    problem.check(limit)
-    tasks = tasks or _worthwhile(problem, spark.sparkContext.defaultParallelism)
+    total = problem.check(limit)
     checkpoints = Checkpoints(folder, problem)
     done = resumed = checkpoints.last()
-    while True:
-        if done:
-            correction = _correction(problem, checkpoints.read(done))
-            report(done, correction.error)
-            if close_enough(problem, correction.error, tolerance, done):
-                return Solution(checkpoints.read(done), correction, done, resumed)
-        costs = _pieces(checkpoints.read(done)) if done else _zeros(spark, problem)
-        rows = _one_sweep(costs, problem, tasks)
-        checkpoints.write(spark.createDataFrame(rows, CHECKPOINT, verifySchema=False), done + 1)
-        done += 1
+    if tasks is None and not done and total <= SMALL:
+        return _at_once(spark, problem, tolerance, limit, report)
+    tasks = tasks or max(1, min(EACH * spark.sparkContext.defaultParallelism, total // 1024))
+    with Sharing(folder, problem) as sharing:
+        while True:
+            costs = None
+            if done:
+                found = checkpoints.read(done)
+                correction = _correction(problem, found)
+                report(done, correction.error)
+                if close_enough(problem, correction.error, tolerance, done):
+                    return Solution(found, correction, done, resumed)
+                costs = sharing.share(found, _lasting(found, problem))
+            shares = spark.sparkContext.parallelize(_shares(problem, tasks), tasks)
+            rows = shares.mapPartitions(partial(_sweep, problem, costs))
+            checkpoints.write(spark.createDataFrame(rows, CHECKPOINT, verifySchema=False), done + 1)
+            done += 1
 
 
 class Checkpoints:
@@ -82,7 +92,8 @@ class Checkpoints:
 
     def last(self) -> int:
         """The last finished one; 0 if there is none."""
-        finished = [name for name in self._folder.children(*self._place) if self._folder.complete(*self._place, name)]
+        names = [name for name in self._folder.children(*self._place) if name.startswith("sweep-")]
+        finished = [name for name in names if self._folder.complete(*self._place, name)]
         return max((int(name.removeprefix("sweep-")) for name in finished), default=0)
 
     def read(self, sweep: int) -> DataFrame:
@@ -95,13 +106,19 @@ class Checkpoints:
             self._folder.delete(*self._place, _name(sweep - KEPT))
 
 
-def _worthwhile(problem: MTMProblem, cores: int) -> int:
-    total = sum(problem.partitionings(nodes).count for nodes in problem.counts)
-    return max(1, min(2 * cores, total // 1024))
-
-
 def _name(sweep: int) -> str:
     return f"sweep-{sweep:06d}"
+
+
+def _at_once(
+    spark: SparkSession, problem: MTMProblem, tolerance: float, limit: int, report: Callable[[int, float], None]
+) -> Solution:
+    """What is small, solved for in this process; as a table of the same form."""
+    solved = project(problem, tolerance, limit)
+    report(solved.iterations, solved.error)
+    rows = [(nodes, 0, bytearray(solved.costs[nodes].tobytes())) for nodes in problem.counts]
+    table = spark.createDataFrame(rows, "nodes int, start long, swept binary")
+    return Solution(table, Correction(dict.fromkeys(problem.counts, 0.0), solved.error), solved.iterations, 0)
 
 
 def _correction(problem: MTMProblem, checkpoint: DataFrame) -> Correction:
@@ -110,34 +127,6 @@ def _correction(problem: MTMProblem, checkpoint: DataFrame) -> Correction:
     low = {nodes: min(row.low for row in ends if row.nodes == nodes) for nodes in problem.counts}
     high = {nodes: max(row.high for row in ends if row.nodes == nodes) for nodes in problem.counts}
     return Correction.after(problem, low, high)
-
-
-def _pieces(checkpoint: DataFrame) -> RDD[Piece]:
-    return checkpoint.select("nodes", "start", "costs").rdd.map(lambda row: (row.nodes, row.start, bytes(row.costs)))
-
-
-def _zeros(spark: SparkSession, problem: MTMProblem) -> RDD[Piece]:
-    """Before the first sweep: nothing is known to cost anything."""
-    pieces = ranges(problem, 65_536)
-    return spark.sparkContext.parallelize(pieces).map(_zero_piece)
-
-
-def _zero_piece(piece: tuple[int, int, int]) -> Piece:
-    nodes, start, stop = piece
-    return nodes, start, bytes(8 * (stop - start))
-
-
-def _one_sweep(costs: RDD[Piece], problem: MTMProblem, tasks: int) -> RDD[Settled]:
-    """Sends the costs to every task; each does its share of the sweep; one task gathers all shares and settles them."""
-    work = _shares(problem, tasks)
-    return (
-        costs.flatMap(lambda piece: [(task, piece) for task in range(tasks)])
-        .partitionBy(tasks, int)
-        .mapPartitionsWithIndex(lambda task, pieces: _sweep(problem, work[task], (piece for _, piece in pieces)))
-        .map(lambda swept: (0, swept))
-        .partitionBy(1, int)
-        .mapPartitions(lambda swept: _settle(problem, (each for _, each in swept)))
-    )
 
 
 def _shares(problem: MTMProblem, tasks: int) -> list[list[tuple[int, int, int]]]:
@@ -153,33 +142,48 @@ def _sweeper(problem: MTMProblem) -> Sweep:
     return Sweep(problem)
 
 
-def _sweep(problem: MTMProblem, work: list[tuple[int, int, int]], pieces: Iterable[Piece]) -> Iterator[Swept]:
-    sweep = _sweeper(problem)
-    costs = _assemble(problem, pieces)
-    for nodes, start, stop in work:
+def _sweep(
+    problem: MTMProblem, shared: SharedCosts | None, shares: Iterator[list[tuple[int, int, int]]]
+) -> Iterator[Swept]:
+    """A task's share of a sweep. Before the first one, nothing is known to cost anything."""
+    sweep, firsts = _sweeper(problem), first_ranks(problem)
+    costs = _zeros(problem) if shared is None else shared.by_count(problem)
+    for nodes, start, stop in (piece for work in shares for piece in work):
         new, policy = sweep(nodes, problem.partitionings(nodes).cuts(start, stop), costs)
         change = new - costs[nodes][start:stop]
-        direct, targets = policy.direct.tobytes(), policy.targets.tobytes()
-        yield nodes, start, new.tobytes(), direct, targets, float(change.min()), float(change.max())
+        everywhere = np.where(policy.targets >= 0, policy.targets + firsts[None, :-1], -1)
+        chosen = np.unique(everywhere[everywhere >= 0]).tobytes()
+        parts = (new.tobytes(), policy.direct.tobytes(), everywhere.tobytes(), chosen)
+        yield nodes, start, *parts, float(change.min()), float(change.max())
 
 
-def _assemble(problem: MTMProblem, pieces: Iterable[Piece]) -> dict[int, NDArray[np.float64]]:
-    costs = {nodes: np.full(problem.partitionings(nodes).count, np.nan) for nodes in problem.counts}
-    for nodes, start, values in pieces:
-        costs[nodes][start : start + len(values) // 8] = np.frombuffer(values)
-    assert not any(np.isnan(values).any() for values in costs.values()), "a piece of the costs did not arrive"
-    return costs
+def _zeros(problem: MTMProblem) -> Costs:
+    return {nodes: np.zeros(problem.partitionings(nodes).count) for nodes in problem.counts}
 
 
-def _settle(problem: MTMProblem, swept: Iterable[Swept]) -> Iterator[Settled]:
-    pieces = sorted(swept, key=lambda piece: piece[:2])
-    by_count: dict[int, tuple[NDArray[np.float64], Policy]] = {}
-    for nodes in problem.counts:
-        mine = [piece for piece in pieces if piece[0] == nodes]
-        new, direct = np.frombuffer(b"".join([p[2] for p in mine])), np.frombuffer(b"".join([p[3] for p in mine]))
-        targets = np.frombuffer(b"".join(piece[4] for piece in mine), np.int64).reshape(-1, len(problem.counts))
-        by_count[nodes] = new, Policy(direct, targets)
-    costs = settled(problem, by_count)
-    for nodes, start, new_bytes, _, _, low, high in pieces:
-        stop = start + len(new_bytes) // 8
-        yield nodes, start, new_bytes, costs[nodes][start:stop].tobytes(), low, high
+def _lasting(checkpoint: DataFrame, problem: MTMProblem) -> Lasting:
+    """The partitionings that some choice leads to, and the costs of choosing so for ever."""
+    found = checkpoint.select("chosen").collect()
+    ranks = np.unique(np.concatenate([np.frombuffer(row.chosen, np.int64) for row in found]))
+    firsts = first_ranks(problem)
+    picked = checkpoint.select("nodes", "start", "swept", "direct", "targets").rdd.flatMap(
+        partial(_pick, problem, firsts, ranks)
+    )
+    rank, guess, direct, targets = (np.array(column) for column in zip(*sorted(picked.collect()), strict=True))
+    assert np.array_equal(rank, ranks), "a partitioning that some choice leads to was not swept"
+    row = np.searchsorted(firsts, ranks, side="right") - 1
+    places = np.where(targets >= 0, np.searchsorted(ranks, targets), -1)
+    weights = problem.gamma * problem.transitions.matrix
+    return Lasting(ranks, evaluate_lasting(row, direct, places, weights, guess))
+
+
+def _pick(
+    problem: MTMProblem, firsts: NDArray[np.int64], ranks: NDArray[np.int64], row: Row
+) -> list[tuple[int, float, float, list[int]]]:
+    """Those of a piece that last: rank, swept cost, direct cost, targets."""
+    begin = int(firsts[problem.counts.index(row.nodes)]) + row.start
+    swept, direct, targets = swept_parts(problem, row)
+    mine = ranks[np.searchsorted(ranks, begin) : np.searchsorted(ranks, begin + len(swept))]
+    here = mine - begin
+    columns = (mine.tolist(), swept[here].tolist(), direct[here].tolist(), targets[here].tolist())
+    return list(zip(*columns, strict=True))

@@ -21,6 +21,13 @@ def test_a_sample_of_crashes(start: int) -> None:
             run_case(seed)
 
 
+# Found by soaks. An operator that asks was run while its worker's tasks had ended: only in simulations.
+@pytest.mark.parametrize("seed", [262637333688065])
+def test_what_failed_once(seed: int) -> None:
+    with failsafe(60):
+        run_case(seed)
+
+
 def test_programs_get_everywhere() -> None:
     kinds: Counter[str] = Counter()
     for seed in range(1000):

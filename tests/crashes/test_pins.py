@@ -38,9 +38,9 @@ def _writes_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards are copied when nothing else can happen, unless they must be before."""
     save = Keeper._save
 
-    async def late(self: Any, shares: Any) -> Any:
+    async def late(self: Any, shares: Any, seconds: float) -> Any:
         await trio.sleep(1)  # longer than main does
-        return await save(self, shares)
+        return await save(self, shares, seconds)
 
     monkeypatch.setattr(Keeper, "_save", late)
 

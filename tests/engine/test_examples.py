@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")  # whose programs `test_gallery` runs
-EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in GALLERY]
+ELSEWHERE = ("live_planning.py",)  # needs Spark: tests/planners/test_live.py runs it among the soak tests
+EXAMPLES = [
+    path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in GALLERY and path.name not in ELSEWHERE
+]
 
 
 def output(example: Path) -> str:

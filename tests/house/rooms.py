@@ -23,7 +23,7 @@ dataflow.channels: dataflow.build dataflow.columns dataflow.errors dataflow.time
 dataflow.columns: dataflow.build dataflow.channels dataflow.compiled dataflow.errors dataflow.time dataflow.values
 dataflow.comm: dataflow.channels dataflow.columns dataflow.comm.values dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
 dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time dataflow.values | dataflow.events dataflow.members
-dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.time dataflow.values
+dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.run dataflow.time dataflow.values
 dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
 dataflow.clients: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.values
 dataflow.sources: dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
@@ -33,12 +33,13 @@ dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dat
 dataflow.launch: dataflow.asking dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.execute dataflow.members dataflow.recovery dataflow.run dataflow.text
 dataflow.spark: dataflow.comm dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
 dataflow.asking: dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run | dataflow.members
-dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.operators dataflow.progress dataflow.run dataflow.time
+dataflow.recovery: dataflow.build dataflow.channels dataflow.clients dataflow.comm dataflow.compiled dataflow.errors dataflow.members dataflow.operators dataflow.progress dataflow.run dataflow.time
 dataflow.sharing: dataflow.asking dataflow.comm dataflow.launch dataflow.recovery dataflow.run
 dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.errors dataflow.launch dataflow.run | dataflow.recovery dataflow.sharing
-dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run
+dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run | dataflow.page
 dataflow.testing: dataflow.channels dataflow.comm dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time dataflow.values | dataflow.build
-dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.spark
+dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.page dataflow.spark
+dataflow.page: dataflow.asking dataflow.build dataflow.comm dataflow.commands dataflow.errors dataflow.run dataflow.text
 dataflow.notebook: dataflow.asking dataflow.commands dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.errors dataflow.execute | dataflow.build dataflow.operators dataflow.recovery dataflow.run dataflow.time
@@ -57,32 +58,33 @@ dataflow.windows: dataflow.build dataflow.channels dataflow.columns dataflow.err
 megaphone.errors: dataflow
 megaphone.keys: dataflow.channels dataflow.columns dataflow.comm dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.errors
 megaphone.control: dataflow dataflow.errors dataflow.members dataflow.state.values megaphone.errors megaphone.keys
-megaphone.load: dataflow dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control
+megaphone.load: dataflow dataflow.build dataflow.channels dataflow.columns dataflow.compiled dataflow.errors dataflow.lowlevel dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys
 megaphone.router: dataflow.build dataflow.channels dataflow.columns dataflow.lowlevel dataflow.members dataflow.state dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.keys megaphone.load megaphone.plans
 megaphone.host: dataflow.columns dataflow.lowlevel dataflow.state dataflow.state.pieces dataflow.state.store dataflow.time megaphone.keys megaphone.load megaphone.plans megaphone.router
-megaphone.assembly: dataflow dataflow.build dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router
+megaphone.assembly: dataflow dataflow.errors dataflow.lowlevel dataflow.members dataflow.operators dataflow.state dataflow.state.store dataflow.state.values dataflow.time megaphone.control megaphone.errors megaphone.keys megaphone.load megaphone.migration megaphone.router | dataflow.run
 megaphone.operators: dataflow dataflow.columns dataflow.errors dataflow.events dataflow.joins dataflow.lowlevel dataflow.operators dataflow.state dataflow.state.folds dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time dataflow.windows megaphone.assembly megaphone.control megaphone.errors megaphone.host megaphone.keys megaphone.load megaphone.plans megaphone.plans.columns megaphone.router
 megaphone.frames: dataflow dataflow.columns dataflow.errors dataflow.operators dataflow.sources dataflow.state.values dataflow.time dataflow.windows megaphone.control megaphone.operators | dataflow.notebook
 megaphone.migration: dataflow dataflow.build dataflow.errors dataflow.members dataflow.state.values dataflow.time megaphone.assembly megaphone.control megaphone.errors megaphone.keys megaphone.load | dataflow.run
 megaphone.plans: dataflow.channels dataflow.comm dataflow.errors dataflow.run dataflow.state dataflow.state.arrays dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.values dataflow.time megaphone.control megaphone.errors
 megaphone.plans.columns: dataflow.channels dataflow.columns dataflow.comm.values dataflow.compiled dataflow.state.arrays dataflow.state.folds dataflow.state.pieces dataflow.state.store dataflow.state.stores dataflow.state.tables dataflow.state.values dataflow.time megaphone.control megaphone.plans
-megaphone.harness: dataflow.operators dataflow.run dataflow.time | megaphone.harness.plots
+megaphone.harness: dataflow.errors dataflow.operators dataflow.run dataflow.time | dataflow.members megaphone.harness.plots
 megaphone.harness.plots: megaphone.harness
 megaphone: dataflow.compiled megaphone.control megaphone.keys megaphone.migration megaphone.operators megaphone.plans | dataflow.state.folds megaphone.frames
 
 planners.errors:
 planners.decoding: planners.errors
+planners.showing:
 planners.model: planners.errors
 planners.intervals: dataflow.compiled planners.errors planners.model
 planners.mtm: dataflow.compiled planners.decoding planners.errors planners.intervals planners.model
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
-planners.loop: planners.errors planners.intervals planners.model planners.rebalance
-planners.live: planners.errors planners.intervals planners.loop planners.model planners.mtm
-planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model | megaphone.control
-planners.scaling: planners.errors
+planners.loop: planners.errors planners.intervals planners.model planners.rebalance planners.showing
+planners.live: dataflow.asking dataflow.build planners.errors planners.intervals planners.loop planners.model planners.mtm
+planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model planners.showing | megaphone.control
+planners.scaling: planners.errors planners.showing
 planners.spark: planners.errors planners.model planners.mtm
-planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | planners.loop planners.plans planners.scaling
+planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | dataflow.commands dataflow.errors planners.live planners.loop planners.plans planners.scaling
 planners.__main__: planners.cli
 planners:  | planners.errors planners.intervals planners.links planners.model planners.mtm planners.rebalance
 
@@ -131,6 +133,9 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "deltalake": ("dataflow.sinks.delta",),
     "IPython": ("dataflow.notebook.showing", "dataflow.run.cells"),
     "ipywidgets": ("dataflow.notebook.showing",),
+    "hypercorn": ("dataflow.page.serving",),
+    "starlette": ("dataflow.page.app",),
+    "opentelemetry": ("dataflow.run.telemetry",),
     "numba": (
         "dataflow.compiled",
         "dataflow.columns",
@@ -148,6 +153,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "dataflow.launch",
         "dataflow.members",
         "dataflow.operators",
+        "dataflow.page",
         "dataflow.recovery",
         "dataflow.run",
         "dataflow.sources",

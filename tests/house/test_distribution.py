@@ -22,6 +22,8 @@ from tests.house.tree import ROOT, House, make_house, this_house
 
 PACKAGES = ("dataflow", "megaphone", "planners", "nexmark")
 SPARK = ("planners.spark", "nexmark.answers.spark_oracle")  # need the extra `spark`; nothing else loads them at once
+PAGE = ("dataflow.page.app", "dataflow.page.serving")  # need the extra `page`
+EXTRAS = (*SPARK, *PAGE)
 OTHERS = ("tests", "bench", "examples", "docs", "stubs")  # of the repository, and of no wheel
 
 SDIST = """
@@ -91,9 +93,10 @@ def _run(folder: Path, program: str, *arguments: str, path: str | None = None) -
 
 
 def modules() -> set[str]:
-    """Every file that an installed package has: its modules and its mark of being typed."""
+    """Every file that an installed package has: its modules, its mark of being typed, what the page is made of."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()]
-    return {path.relative_to(ROOT).as_posix() for path in files if path.suffix == ".py" or path.name == "py.typed"}
+    kept = [path for path in files if path.suffix == ".py" or path.name == "py.typed" or path.parent.name == "static"]
+    return {path.relative_to(ROOT).as_posix() for path in kept}
 
 
 def test_the_wheel_holds_all_of_the_packages_and_nothing_else(built: Built) -> None:
@@ -147,9 +150,9 @@ def test_an_empty_environment_gets_all_that_is_imported(built: Built) -> None:
     named = {match[0] for need in needed if "extra ==" not in need and (match := re.match(r"[\w-]+", need))}
     house = this_house()
     known = {*named, *TREE, *sys.stdlib_module_names, "llvmlite"}  # which is a part of numba
-    assert not [line for line in undeclared(house, known) if not line.startswith(("bench.", *SPARK))]
-    loading = [each for each in house.imports if each.where == "module" and each.imported.startswith(SPARK)]
-    assert all(each.importer.startswith((*SPARK, "bench.")) for each in loading)
+    assert not [line for line in undeclared(house, known) if not line.startswith(("bench.", *EXTRAS))]
+    loading = [each for each in house.imports if each.where == "module" and each.imported.startswith(EXTRAS)]
+    assert all(each.importer.startswith((*EXTRAS, "bench.")) for each in loading)
 
 
 def test_what_is_not_declared_is_found(tmp_path: Path) -> None:

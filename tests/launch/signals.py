@@ -26,9 +26,14 @@ PROGRAM = """
     async def main(worker, rounds):
         print("pid", worker.index, os.getpid(), flush=True)
         found = []
+
+        def keep(input, output):  # what an operator keeps cannot move: whoever is told to end cannot just leave
+            for _, batch in input:
+                found.extend(batch)
+
         with worker.dataflow() as scope:
             handle, stream = scope.input()
-            probe = stream.exchange(lambda n: n).inspect(lambda time, n: found.append(n)).probe()
+            probe = stream.exchange(lambda n: n).unary("keep", lambda _: keep).probe()
         for round in range(rounds):
             handle.send([round * worker.peers + worker.index + i for i in range(50)])
             handle.advance_to(round + 1)

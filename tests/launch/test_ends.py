@@ -334,10 +334,14 @@ def test_the_process_that_workers_are_forked_from(arena: Arena, victim: str) -> 
 # ------------------------------------------------------------------------------------------------------------- SIGTERM
 
 CAREFUL = """
+    def forget(input, output):
+        for _ in input:
+            pass
+
     async def main(worker):
         try:
-            with worker.dataflow() as scope:
-                scope.source(iter(int, 1), batch=10, ahead=4).exchange(lambda n: n).probe()
+            with worker.dataflow() as scope:  # one that cannot be scaled: who is told to end cannot leave the others
+                scope.source(iter(int, 1), batch=10, ahead=4).exchange(lambda n: n).unary("x", lambda _: forget).probe()
             print("ready", worker.index)
             await trio.sleep_forever()
         finally:

@@ -18,9 +18,7 @@ def run_case(seed: int, often: float = 0.05, simple: bool = False) -> Case:
     checker = Checker(seed, often)
     scheduler = Starving() if seed % 3 == 0 else None
     debug = seed % 2 == 0
-    simulate(
-        case.main, workers=case.workers, seed=seed, scheduler=scheduler, debug=debug, watch=checker, turns=100_000
-    )
+    simulate(case.main, workers=case.workers, seed=seed, scheduler=scheduler, debug=debug, watch=checker, turns=100_000)
     for stages, sent, out in zip(case.stages, case.sent, case.out, strict=True):
         expected = meaning(stages, sent)
         got = Counter(out)

@@ -7,7 +7,7 @@ import pytest
 from tests.members.mutants import MUTANTS, not_held_back, old_membership
 from tests.members.running import run_case
 
-CASES, EACH = 500, 25
+CASES, EACH = 440, 22  # and 60 in test_elastic
 
 
 @pytest.mark.parametrize("first", range(0, CASES, EACH))

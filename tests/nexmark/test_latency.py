@@ -18,7 +18,7 @@ from nexmark.events.config import Config
 from nexmark.events.rows import rows
 from nexmark.queries.queries import PAPERS
 from nexmark.runs.measuring import EpochFeed, LoadPlan, half_moved, main
-from nexmark.runs.running import RunPlan
+from nexmark.runs.running import Job, RunPlan, readable
 from tests.nexmark.runs import rows_of
 
 
@@ -44,6 +44,32 @@ def test_rows_are_right_under_load_while_bins_move(query: str) -> None:
     names = [migration.episode.name for migration in outcome.migrations]
     assert names == ["fluid", "batched", "all-at-once", "matched"]
     assert all(migration.episode.end is not None for migration in outcome.migrations)
+
+
+@pytest.mark.parametrize("query", ["q4", "q8"])
+def test_rows_are_right_under_load_while_workers_come_and_go(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Counter[Any]()  # whoever leaves returns nothing
+    monkeypatch.setattr(Job, "_take", lambda _job, _time, batch: out.update(readable(batch).rows()))
+    load = LoadPlan(
+        RunPlan(query, Config(seed=3, in_flight=20), bins=8, keep=True),
+        rate=3000, duration=0.6, epoch=0.01, dilation=7, preload=500, batch_bins=2,
+        migrations=[(0.05, "fluid"), (0.1, "batched")], scalings=[(0.2, 4), (0.4, 2)], scale_by="fluid",
+    )  # fmt: skip
+    seen = [each for each in simulate(main, load, workers=2, seed=5) if each is not None]
+    assert out == expected(load)
+    outcome = load.outcome(seen, 0)
+    names = [migration.episode.name for migration in outcome.migrations]
+    assert names == ["fluid", "batched", "2 to 4 workers", "4 to 2 workers"]
+    assert [change.name for each in seen for change in each.scaled] == names[2:]
+
+
+def test_a_run_may_end_while_workers_come() -> None:
+    """Or with more workers than it began with, of whom some were never asked to leave."""
+    plan = RunPlan("q8", Config(seed=3), bins=8)
+    for at in (0.05, 0.285, 0.299):
+        load = LoadPlan(plan, rate=3000, duration=0.3, epoch=0.01, dilation=7, scalings=[(at, 3)])
+        seen = [each for each in simulate(main, load, workers=1, seed=7) if each is not None]
+        assert load.outcome(seen, 0).sustained
 
 
 def test_what_is_loaded_before_is_there_when_the_clock_starts() -> None:
@@ -128,6 +154,9 @@ def test_a_run_with_a_picture_a_page_and_numbers(tmp_path: Path, capsys: pytest.
         (["--rate", "1", "--duration", "1", "--at", "0.5"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid"], "--migrate says how and --at says when"),
         (["--rate", "1", "--duration", "1", "--migrate", "fluid", "--at", "2"], "--at 2 is not within the 1 s"),
+        (["--rate", "1", "--duration", "1", "--scale", "2:4"], "--scale 2:4 is not within the 1 s of the run"),
+        (["--rate", "1", "--duration", "1", "--scale", "0:1"], "--scale 0:1: the 2 workers of --workers feed the"),
+        (["--rate", "1", "--duration", "1", "--scale", "0:3", "--variant", "native"], "--scale moves state, and nat"),
         (["--rate", "0.1", "--duration", "1"], "--rate 0.1 and --duration 1 make no event after the warm-up of 0.2"),
         (["--rate", "1", "--duration", "3", "--warm-up", "2.5"], "--rate 1 and --duration 3 make no event after the"),
         (["--rate", "1", "--duration", "3", "--warm-up", "3"], "--warm-up is 3.0; it must be less than the duration"),
@@ -154,7 +183,7 @@ def test_the_demo_refuses_nonsense(capsys: pytest.CaptureFixture[str], tmp_path:
     assert command(["demo", "--epoch-ms", "50,000"]) == 2
     assert "--epoch-ms is 50000; an epoch has from 0.000001" in capsys.readouterr().err
     assert command(["demo", "--duration", "3"]) == 2
-    assert "six migrations need at least 10 seconds" in capsys.readouterr().err
+    assert "six migrations and two changes need at least 10" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert command(["demo", "--out", str(tmp_path / "file")]) == 2
     assert "cannot write to --out" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import threading
 from collections import Counter
 from functools import partial
@@ -251,3 +252,31 @@ def test_the_whole_loop_with_spark(spark: SparkSession, tmp_path: Path) -> None:
     assert "tables 1 are in use" in said and any("of the load is elsewhere" in text for text in said), said
     assert "mtm_aware, from tables 1" in said and live.version >= 2, said
     assert 2 <= len(made) <= 4 and all(name.startswith("tables") for name in made)  # beside the stream
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "live_planning.py"
+
+
+@pytest.mark.soak
+def test_the_example(spark: SparkSession, tmp_path: Path) -> None:
+    """The example, with the session of the tests in place of a process of its own. It ends when tables that were made
+    after a drift have planned, and checks every total."""
+    program = runpy.run_path(str(EXAMPLE))
+    made: list[str] = []
+
+    def make(out: Path) -> None:
+        made.append(threading.current_thread().name)
+        log.flush()
+        options = [text for text in program["OPTIONS"] if text not in ("--master", "local[1]")]
+        assert make_tables(["run", "--logs", str(log.folder), "--out", str(out), *options], start=lambda _: spark) == 0
+
+    log = LoadLog(tmp_path / "log", cost="records", every=10_000)
+    live = LiveTables(tmp_path / "tables", make, limit=0.3)
+    said = program["check"](dataflow.execute(program["main"], live, log, workers=3, in_process=True))
+    live.close()
+    assert said[0] == "ssm, because there are no tables yet", said
+    assert "tables 1 are in use" in said and any("of the load is elsewhere" in text for text in said), said
+    assert said[-1] == "mtm_aware, from tables 2", said
+    assert len(made) >= 2 and all(name.startswith("tables") for name in made)  # beside the stream
+    logged = pq.read_table(log.folder).to_pylist()
+    assert any(row["records"] and not row["bytes"] for row in logged)  # the key that lives apart

@@ -8,6 +8,7 @@ import pytest
 from planners.errors import BadRequest, Infeasible
 from planners.model import Tasks
 from planners.mtm.grids import Grid, coarse
+from planners.mtm.policy import Policy, evaluate, evaluate_lasting, follow
 from planners.mtm.problem import MTMProblem
 from planners.mtm.projection import dense, project
 from planners.mtm.transitions import Transitions
@@ -120,3 +121,22 @@ def test_parameters_tell_all_of_a_problem() -> None:
         assert MTMProblem.of(problem.parameters()) == problem
         assert MTMProblem.of(problem.parameters()).fingerprint == problem.fingerprint
     assert gridded.fingerprint != EXAMPLE.fingerprint
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_settling_in_parts_is_settling_at_once(seed: int) -> None:
+    """`evaluate` against its two halves, of which Spark does the second in parallel."""
+    chance = np.random.default_rng(seed)
+    sizes = chance.integers(1, 40, 3)
+    matrix = chance.dirichlet(np.ones(3), 3)
+    policies = [Policy(chance.random(n), np.stack([chance.integers(0, m, n) for m in sizes], 1)) for n in sizes]
+    guess = [np.zeros(n) for n in sizes]
+    whole = np.concatenate(evaluate(policies, matrix, 0.8, guess))
+    firsts = np.cumsum([0, *sizes])
+    targets = np.concatenate([policy.targets + firsts[:-1] for policy in policies])
+    row, direct = np.repeat(np.arange(3), sizes), np.concatenate([policy.direct for policy in policies])
+    ranks = np.unique(targets)
+    places = np.searchsorted(ranks, targets)
+    lasting = evaluate_lasting(row[ranks], direct[ranks], places[ranks], 0.8 * matrix, np.zeros(len(ranks)))
+    found = [follow(direct[row == i], places[row == i], 0.8 * matrix[i], lasting) for i in range(3)]
+    assert np.allclose(np.concatenate(found), whole, atol=1e-12)

@@ -44,6 +44,28 @@ def test_oms_is_as_cheap_as_any_sequence(seed: int) -> None:
         assert all(plan.met for plan in plans)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_and_loads_may_change_along_the_sequence(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(20):
+        case = random_case(chance, tasks=5, nodes=3)
+        counts = [chance.randint(1, 3) for _ in range(chance.randint(1, 3))]
+        sizes = [[chance.randint(0, 9) for _ in case.sizes] for _ in counts]
+        loads = [[chance.randint(1, 9) for _ in case.sizes] for _ in counts]
+        taus = [max(0, smallest_tau(each, count)) + Fraction(1, 5) for each, count in zip(loads, counts, strict=True)]
+        steps = [(n, float(tau)) for n, tau in zip(counts, taus, strict=True)]
+        plans = oms(Intervals(case.cuts), steps=steps, sizes=sizes, loads=loads)
+        every = [list(balanced(tuple(each), n, tau)) for each, n, tau in zip(loads, counts, taus, strict=True)]
+        least = min(
+            sum(sum(s) - kept(a, z, tuple(s)) for a, z, s in zip((case.cuts, *chosen), chosen, sizes, strict=False))
+            for chosen in product(*every)
+        )
+        assert sum(plan.cost for plan in plans) == least
+        assert [plan.tasks.sizes.tolist() for plan in plans] == sizes and all(plan.met for plan in plans)
+    with pytest.raises(PlannerError, match="there are 2 steps, and 3 rows of sizes"):
+        oms(Intervals([0, 2]), steps=[(1, 0.5), (2, 0.5)], sizes=[[1, 1]] * 3, loads=[1, 1])
+
+
 def test_table_3_has_a_cheaper_sequence_than_printed() -> None:
     units = [1] * 20
     plans = oms(Intervals([0, 13, 20]), steps=[Limits(3, 0.4), Limits(4, 0.4)], sizes=units, loads=units)

@@ -81,13 +81,15 @@ def collected(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[list
     kind, seen = type(spark.range(1)), []
     collect = kind.collect
     monkeypatch.setattr(kind, "collect", lambda table: seen.append(table.columns) or collect(table))
-    monkeypatch.setattr("pyspark.RDD.collect", lambda rdd: pytest.fail("rows of an RDD came to the driver"))
     return seen
 
 
+@pytest.mark.parametrize("shared", ["file", "broadcast"])
 def test_projected_costs_and_going_on_after_a_failure(
-    spark: SparkSession, tmp_path: Path, collected: list[list[str]]
+    spark: SparkSession, tmp_path: Path, collected: list[list[str]], shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if shared == "broadcast":
+        monkeypatch.setattr("planners.spark.sharing.local_path", lambda address: None)
     folder = Folder(spark, str(tmp_path))
     seen: list[int] = []
 
@@ -97,14 +99,16 @@ def test_projected_costs_and_going_on_after_a_failure(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        iteration.solve(spark, EXAMPLE, folder, tolerance=1e-12, report=fail_after_two)
+        iteration.solve(spark, EXAMPLE, folder, tolerance=1e-12, tasks=3, report=fail_after_two)
     half_written = tmp_path / "checkpoints" / EXAMPLE.fingerprint / "sweep-000003"
     half_written.mkdir()
     (half_written / "part-0.parquet").write_bytes(b"half of it")
     solution = iteration.solve(spark, EXAMPLE, folder, tolerance=1e-12, report=lambda sweep, error: seen.append(sweep))
     assert solution.resumed == 2 and seen == [1, 2, *range(2, solution.iterations + 1)]
     output.write(solution, EXAMPLE, folder)
-    assert collected and all(columns == ["nodes", "low", "high"] for columns in collected)  # never the costs
+    wanted = (["nodes", "low", "high"], ["chosen"])  # never the costs of all
+    assert collected and all(columns in wanted for columns in collected)
+    assert not list(tmp_path.rglob("costs-*"))  # the file that was shared is gone
     tables, exact = Tables.open(tmp_path), dense(EXAMPLE)
     for nodes in EXAMPLE.counts:
         for cuts, cost in zip(EXAMPLE.partitionings(nodes).cuts().tolist(), exact.costs[nodes], strict=True):
@@ -112,6 +116,16 @@ def test_projected_costs_and_going_on_after_a_failure(
     assert mtm_choice(Intervals([0, 4, 7, 10]), nodes=4, tables=tables).total == pytest.approx(8.514526, abs=1e-6)
     another = MTMProblem(EXAMPLE.tasks, EXAMPLE.transitions, EXAMPLE.tau, gamma=0.5)
     assert iteration.Checkpoints(folder, another).last() == 0  # a checkpoint is of one problem
+
+
+def test_what_is_small_is_solved_for_without_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    folder = Folder(spark, str(tmp_path))
+    solution = iteration.solve(spark, EXAMPLE, folder, tolerance=1e-12)
+    output.write(solution, EXAMPLE, folder)
+    assert not (tmp_path / "checkpoints").exists()
+    assert mtm_choice(Intervals([0, 4, 7, 10]), nodes=4, tables=Tables.open(tmp_path)).total == pytest.approx(
+        8.514526, abs=1e-6
+    )
 
 
 def test_enumeration_is_that_of_one_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +145,8 @@ def test_the_need_for_nodes_as_in_the_papers(spark: SparkSession, tmp_path: Path
     assert [(row.interval, row.nodes) for row in rows] == [(7, 11), (8, 8), (9, 10), (10, 9), (11, 16)]
     matrix = history.transitions(logs.history(table, logs.Need(8, 16)))
     assert matrix == from_history([11, 8, 10, 9, 16])
+    scattered = logs.history(table, logs.Need(8, 16)).repartition(3)  # an order that is not that of intervals
+    assert history.transitions(scattered) == matrix and "Window" not in scattered._jdf.queryExecution().toString()
     assert history.from_table(history.to_table(spark, matrix)) == matrix
 
 

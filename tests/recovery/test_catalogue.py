@@ -176,6 +176,19 @@ def test_a_damaged_manifest_is_told_and_the_one_before_used() -> None:
     run(check)
 
 
+def test_who_goes_back_says_which_output_comes_again() -> None:
+    async def check(storage: MemoryStorage) -> None:
+        first = await claim(storage, FLOW, created=1.0)
+        await commit(storage, replace(first, number=2, time=10, tokens={"rows": {0: b""}, "totals": {1: b""}}))
+        storage.blobs[manifest_name(FLOW, 3)] = b"torn"
+        told: list[str] = []
+        await claim(storage, FLOW, created=2.0, tell=told.append)
+        (text,) = told
+        assert text.endswith("which was made before; what came out since then comes out again, in rows, totals")
+
+    run(check)
+
+
 def test_nobody_starts_from_the_beginning_because_everything_is_damaged() -> None:
     async def check(storage: MemoryStorage) -> None:
         await claim(storage, FLOW, created=1.0)

@@ -1,7 +1,9 @@
 """Figures 12 to 15 and 17 of the live version, for the word-count workload (see `workload`).
 
-SSM and the baselines are drawn at the paper's scale, 64 tasks on 8 to 16 nodes. MTM-aware migration needs the projected
-cost of every balanced partitioning: exactly enumerated, that is 24 tasks on 3 to 6 nodes in minutes on one core.
+They are drawn at the paper's scale, 64 tasks on 8 to 16 nodes. MTM-aware migration needs the projected cost of every
+balanced partitioning, of which there are up to 10^13: so cuts are on a grid, for each tau the finest that has no more
+than `MOST` of them, and the figure says how fine that is and what it may cost. Beside it, exactly enumerated, are 24
+tasks on 3 to 6 nodes.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from bench.run import Run
 from megaphone.harness.plots.style import COLOURS, MARKERS, finish, house_style, new_figure
 from planners import Intervals, Tables, Tasks, ssm
 from planners.intervals.feasibility import smallest_tau, tightest_cuts
+from planners.mtm.grids import coarse
 from planners.mtm.problem import MTMProblem
 from planners.mtm.projection import project
 from planners.mtm.transitions import Transitions
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GAMMA, TAU = 0.8, 1.2  # the paper's defaults
+MOST, QUICK_MOST = 60_000, 3_000  # partitionings of a grid: eight taus take some minutes, or some seconds
 TIGHT = 0.6  # with steady loads, at the default tau all planners of intervals move next to nothing
 
 
@@ -63,6 +67,30 @@ class PlanningScale:
     tasks: Tasks
     matrix: Transitions
     label: str
+    most: int | None = None  # partitionings: if there are more, cuts are on a grid
+
+    def problem(self, tau: float, gamma: float) -> MTMProblem | None:
+        """What tables are made for: all partitionings, or those on the finest grid that has not too many. None if every
+        grid has too many, or allows no balance."""
+        exact = MTMProblem(self.tasks, self.matrix, tau, gamma)
+        if self.most is None or _size(exact) <= self.most:
+            return exact
+        for cells in range(len(self.tasks) - 1, 1, -1):
+            gridded = MTMProblem(self.tasks, self.matrix, tau, gamma, coarse(self.tasks, cells))
+            counts = [gridded.partitionings(nodes).count for nodes in gridded.counts]
+            if all(counts) and sum(counts) <= self.most:
+                return gridded
+        return None
+
+    def grid(self, tau: float, gamma: float) -> str:
+        """How fine the grid is, and the bound on its error as a share of all state, for people."""
+        problem = self.problem(tau, gamma)
+        if problem is None:
+            return f"τ = {tau:g}: none has at most {self.most:,} partitionings"
+        if problem.grid is None:
+            return f"τ = {tau:g}: exact"
+        error = problem.grid.cost_error(self.tasks, max(self.matrix.counts), gamma) / self.tasks.total_size
+        return f"τ = {tau:g}: {len(problem.grid)} cells, ≤ {error:.0%}"
 
     @property
     def short(self) -> str:
@@ -76,8 +104,13 @@ class PlanningScale:
         return [tau for tau in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6) if tau >= least]
 
 
-def paper_scale() -> PlanningScale:
-    return PlanningScale(word_count(64), transitions(8, 16), "64 tasks, 8 to 16 nodes")
+def _size(problem: MTMProblem) -> int:
+    return sum(problem.partitionings(nodes).count for nodes in problem.counts)
+
+
+def paper_scale(run: Run) -> PlanningScale:
+    most = QUICK_MOST if run.quick else MOST
+    return PlanningScale(word_count(64), transitions(8, 16), "64 tasks, 8 to 16 nodes", most)
 
 
 def exact_scale(run: Run) -> PlanningScale:
@@ -87,24 +120,35 @@ def exact_scale(run: Run) -> PlanningScale:
 
 @figure("optimal-12", "migration cost by load-balancing factor: MTM-aware, SSM, Redist, consistent hashing, Storm")
 def figure_12(run: Run) -> None:
-    paper, exact = paper_scale(), exact_scale(run)
+    paper, exact = paper_scale(run), exact_scale(run)
     panels = {
-        f"{paper.label}; loads drift": _costs(run, paper, "loads drift", tables=False),
-        f"{exact.label};\nloads drift from those of the tables": _costs(run, exact, "loads drift", tables=True),
-        f"{exact.label};\nloads as the tables suppose": _costs(run, exact, "steady loads", tables=True),
+        f"{paper.label};\nloads as the tables suppose": _costs(run, paper, "steady loads"),
+        f"{paper.label};\nloads drift from those of the tables": _costs(run, paper, "loads drift"),
+        f"{exact.label};\nloads as the tables suppose": _costs(run, exact, "steady loads"),
+        f"{exact.label};\nloads drift from those of the tables": _costs(run, exact, "loads drift"),
     }
-    _draw(run, "Migration cost by load-balancing factor", "τ", "state moved by a migration (%)", panels, log=True)
+    note = f" {_grids(paper, paper.taus, GAMMA)}"
+    draw_lines(
+        run, "Migration cost by load-balancing factor", "τ", "state moved by a migration (%)", panels, True, note=note
+    )
 
 
-def _costs(run: Run, scale: PlanningScale, loads: str, tables: bool) -> dict[str, Line]:
+def _grids(scale: PlanningScale, taus: Sequence[float], gamma: float) -> str:
+    """The grids that tables of the paper's scale are on, in a sentence."""
+    told = "; ".join(scale.grid(tau, gamma) for tau in taus)
+    what = f"MTM-aware with {len(scale.tasks)} tasks cuts on a grid; the bound on what that adds to projected costs"
+    return f"{what}, of all state: {told}."
+
+
+def _costs(run: Run, scale: PlanningScale, loads: str) -> dict[str, Line]:
     """By planner, the cost of a migration at each tau, with its spread over sequences."""
     many = drawn(scale.matrix, scale.tasks, 4 if run.quick else 20, drift=loads == "loads drift")
     fixed = {"consistent hashing": hashing_walk(scale.tasks, 20 if run.quick else 100), "Storm": storm_walk()}
     lines: dict[str, Line] = {}
     for tau in run.each(f"{scale.label}, {loads}", scale.taus):
         walks = {"single-step (SSM)": ssm_walk(tau), "Redist": redist_walk(tau), **fixed}
-        if tables:
-            walks["MTM-aware"] = mtm_walk(_tables(scale, tau, GAMMA))
+        if (tables := _tables(scale, tau, GAMMA)) is not None:
+            walks["MTM-aware"] = mtm_walk(tables)
         for name, walk in walks.items():
             spread = Spread.of(walk, many)
             lines.setdefault(name, Line()).add(tau, 100 * spread.mean, 100 * spread.deviation)
@@ -114,33 +158,14 @@ def _costs(run: Run, scale: PlanningScale, loads: str, tables: bool) -> dict[str
 
 @figure("optimal-13", "running time of SSM by load-balancing factor")
 def figure_13(run: Run) -> None:
-    scale, line = paper_scale(), Line()
+    scale, line = paper_scale(run), Line()
     many = drawn(scale.matrix, scale.tasks, 1, length=20 if run.quick else 100, drift=True)[0]
     for tau in run.each("tau", scale.taus):
         milliseconds = _ssm_times(many, tau)
         line.add(tau, float(np.median(milliseconds)))
         run.report(f"tau = {tau}, {scale.label}: median", line.y[-1], "ms", baseline=2.0)
     panels = {f"{scale.label}; the paper never exceeds 2 ms": {"single-step (SSM)": line}}
-    _draw(run, "Running time of SSM", "τ", "one plan, median (ms)", panels)
-
-
-@figure("optimal-14", "running time of PMC by load-balancing factor")
-def figure_14(run: Run) -> None:
-    scale = exact_scale(run)
-    seconds, counts = Line(), Line()
-    _tables(scale, scale.taus[0], GAMMA)  # loads what is compiled: the first point is not to pay for that
-    for tau in run.each("tau", scale.taus):
-        problem = MTMProblem(scale.tasks, scale.matrix, tau, GAMMA)
-        start = time.perf_counter()
-        project(problem)
-        seconds.add(tau, time.perf_counter() - start)
-        counts.add(tau, sum(problem.partitionings(nodes).count for nodes in problem.counts))
-        run.report(f"tau = {tau}, {counts.y[-1]:.0f} partitionings", seconds.y[-1], "s")
-    panels = {
-        f"{scale.label}; one process, no Spark": {"PMC (s)": seconds},
-        "what it has to solve": {"balanced partitionings": counts},
-    }
-    _draw(run, "Running time of PMC by load-balancing factor", "τ", "", panels, log=True)
+    draw_lines(run, "Running time of SSM", "τ", "one plan, median (ms)", panels)
 
 
 @figure("optimal-15", "single-step migration by number of tasks: cost and running time")
@@ -158,32 +183,47 @@ def figure_15(run: Run) -> None:
         run.report(f"m = {m}: time of a plan", times.y[-1], "ms")
     panels = {"state moved by a migration (%)": {"cost": cost}, "one plan, median (ms)": {"running time": times}}
     title = f"Single-step migration by number of tasks (8 to 16 nodes, τ = {TAU})"
-    _draw(run, title, "tasks", "", panels, log_x=True)
+    draw_lines(run, title, "tasks", "", panels, log_x=True)
 
 
 @figure("optimal-17", "effect of the discount factor on MTM-aware migration: cost and time of PMC")
 def figure_17(run: Run) -> None:
-    scale = exact_scale(run)
-    many = drawn(scale.matrix, scale.tasks, 10 if run.quick else 100)
+    paper, exact = paper_scale(run), exact_scale(run)
+    panels: dict[str, dict[str, Line]] = {}
+    seconds: dict[str, Line] = {}
+    for scale, tau in ((paper, TAU), (paper, TIGHT), (exact, TIGHT)):
+        name = f"m = {len(scale.tasks)}, τ = {tau}"
+        panels[f"state moved by a migration (%);\n{scale.label}, τ = {tau}"], seconds[name] = _by_gamma(run, scale, tau)
+    panels["PMC in one process (s of processor time)"] = seconds
+    note = " Bars: standard error. γ = 0 is SSM but for which of equally cheap plans. "
+    note += _grids(paper, (TIGHT, TAU), GAMMA)
+    draw_lines(run, "Effect of the discount factor", "γ", "", panels, note=note)
+
+
+def _by_gamma(run: Run, scale: PlanningScale, tau: float) -> tuple[dict[str, Line], Line]:
+    """Costs of MTM-aware and single-step migration, and the time that tables take, by discount factor."""
+    many = drawn(scale.matrix, scale.tasks, 10 if run.quick else 50)
     cost, seconds, single = Line(), Line(), Line()
-    reference = Spread.of(ssm_walk(TIGHT), many)
-    _tables(scale, TIGHT, 0.0)  # loads what is compiled
-    for gamma in run.each("gamma", [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]):
-        start = time.perf_counter()
-        tables = _tables(scale, TIGHT, gamma)
-        seconds.add(gamma, time.perf_counter() - start)
+    reference = Spread.of(ssm_walk(tau), many)
+    project(MTMProblem(word_count(8), transitions(2, 3), 1.2, 0.0))  # loads what is compiled
+    for gamma in run.each(f"gamma, {scale.short}, tau = {tau}", [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]):
+        start = time.process_time()
+        tables = _tables(scale, tau, gamma)
+        if tables is None:
+            continue
+        seconds.add(gamma, time.process_time() - start)
         spread = Spread.of(mtm_walk(tables), many)
         cost.add(gamma, 100 * spread.mean, 100 * spread.deviation / len(many) ** 0.5)
         single.add(gamma, 100 * reference.mean)
-        run.report(f"gamma = {gamma}: cost", cost.y[-1], "%", baseline=100 * reference.mean)
-        run.report(f"gamma = {gamma}: PMC", seconds.y[-1], "s")
-    note = "state moved by a migration (%); bars: standard error.\nγ = 0 is SSM but for which of equally cheap plans"
-    panels = {note: {"MTM-aware": cost, "single-step (SSM)": single}, "PMC in one process (s)": {"PMC": seconds}}
-    _draw(run, f"Effect of the discount factor ({scale.label}, τ = {TIGHT})", "γ", "", panels)
+        label = f"{scale.short}, tau = {tau}, gamma = {gamma}"
+        run.report(f"{label}: cost", cost.y[-1], "%", baseline=100 * reference.mean)
+        run.report(f"{label}: PMC", seconds.y[-1], "s")
+    return {"MTM-aware": cost, "single-step (SSM)": single}, seconds
 
 
-def _tables(scale: PlanningScale, tau: float, gamma: float) -> Tables:
-    return Tables.of(project(MTMProblem(scale.tasks, scale.matrix, tau, gamma)))
+def _tables(scale: PlanningScale, tau: float, gamma: float) -> Tables | None:
+    problem = scale.problem(tau, gamma)
+    return None if problem is None else Tables.of(project(problem))
 
 
 def _ssm_times(steps: Sequence[Step], tau: float) -> list[float]:
@@ -205,7 +245,7 @@ def _seconds(body: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _draw(
+def draw_lines(
     run: Run,
     title: str,
     x_label: str,
@@ -213,6 +253,8 @@ def _draw(
     panels: Mapping[str, Mapping[str, Line]],
     log: bool = False,
     log_x: bool = False,
+    note: str = "",
+    workload: str = "Word count: Zipf 0.9 over 50,000 words; node counts of a synthetic month.",
 ) -> None:
     with house_style():
         shared = bool(y_label)
@@ -236,10 +278,9 @@ def _draw(
                 panel.set_xscale("log", base=2)
             panel.legend()
         axes[0].set_ylabel(y_label)
-        caption = "Word count: Zipf 0.9 over 50,000 words; node counts of a synthetic month."
         bound = " Hashing and Storm keep to no τ." if "Storm" in names else ""
         spread = " Bars: standard deviation." if shared and bound else ""
-        run.draw(finish(picture, title, caption + bound + spread))
+        run.draw(finish(picture, title, (workload + bound + spread + note).strip()))
 
 
 def _apart(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.experiments.planning.walks import Spread, Step, hashing_walk, mtm_walk, redist_walk, ssm_walk, storm_walk
-from bench.experiments.planning.workload import drifting, steady, transitions, word_count
+from bench.experiments.planning.workload import drifting, resizing, steady, transitions, word_count
 from bench.registry import benchmark
 from bench.run import Run
 from planners import Intervals, Tables, Tasks, oms
@@ -20,13 +20,14 @@ LENGTH = 100  # migrations in a row, as in the paper
 
 
 def drawn(
-    matrix: Transitions, tasks: Tasks, sequences: int, length: int = LENGTH, drift: bool = False
+    matrix: Transitions, tasks: Tasks, sequences: int, length: int = LENGTH, drift: bool = False, resize: bool = False
 ) -> list[list[Step]]:
-    """Sequences of node counts, each beginning with another one in turn, with steady loads or drifting ones."""
+    """Sequences of node counts, each beginning with another one in turn, with steady loads or drifting ones, or sizes
+    that change."""
     many = []
     for seed in range(sequences):
         start = matrix.counts[seed % len(matrix.counts)]
-        loads = drifting(tasks, seed) if drift else steady(tasks)
+        loads = drifting(tasks, seed) if drift else resizing(tasks, seed) if resize else steady(tasks)
         many.append([Step(nodes, next(loads)) for nodes in (start, *matrix.sample(start, length, seed))])
     return many
 
@@ -37,7 +38,19 @@ def sequences(run: Run) -> None:
     many = drawn(matrix, tasks, 20 if run.quick else 200)
     for tau in (0.4, 0.6, 1.2):
         _compare(run, tasks, matrix, many, tau)
+    _resized(run, tasks, matrix)
     _clairvoyant(run)
+
+
+def _resized(run: Run, tasks: Tasks, matrix: Transitions) -> None:
+    """State sizes that change along a sequence: tables know the mean, and plans are made with what there is."""
+    many, tau = drawn(matrix, tasks, 10 if run.quick else 50, resize=True), 0.6
+    tables = Tables.of(project(MTMProblem(tasks, matrix, tau, 0.8)))
+    single = Spread.of(ssm_walk(tau), many)
+    run.report(f"m = {len(tasks)}, tau = {tau}, sizes that change: ssm, mean", 100 * single.mean, "%")
+    aware = Spread.of(mtm_walk(tables), many)
+    name = f"m = {len(tasks)}, tau = {tau}, sizes that change: mtm_aware, mean"
+    run.report(name, 100 * aware.mean, "%", baseline=100 * single.mean)
 
 
 def _compare(run: Run, tasks: Tasks, matrix: Transitions, many: list[list[Step]], tau: float) -> None:

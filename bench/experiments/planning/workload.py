@@ -48,6 +48,15 @@ def drifting(tasks: Tasks, seed: int) -> Iterator[Tasks]:
         yield Tasks(tasks.sizes, np.maximum(1, usual * np.exp(wander) + burst).astype(np.int64))
 
 
+def resizing(tasks: Tasks, seed: int) -> Iterator[Tasks]:
+    """State that grows and shrinks from step to step, each task by itself, while loads stay as they are."""
+    rng = np.random.default_rng(seed)
+    wander = np.zeros(len(tasks))
+    while True:
+        wander = 0.8 * wander + 0.5 * rng.standard_normal(len(tasks))
+        yield Tasks(np.maximum(1, tasks.sizes * np.exp(wander)).astype(np.int64), tasks.loads)
+
+
 def node_counts(low: int, high: int, hours: int = 24 * 30, seed: int = 1) -> list[int]:
     """How many nodes each hour of a month needs, normalised to a range."""
     rng = np.random.default_rng(seed)

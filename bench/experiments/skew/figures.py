@@ -11,7 +11,7 @@ from bench.experiments.skew.drawing import Panel, draw
 from bench.experiments.skew.scenario import PLANNERS, Adjustment, Scenario, adjustments, mean_cost, median_ms
 from bench.registry import figure
 from bench.run import Run
-from bench.skew import frequencies, hashed
+from bench.skew import frequencies
 from planners.rebalance import min_mig, mixed
 
 THETAS = (0.02, 0.08, 0.15, 0.3)
@@ -30,17 +30,21 @@ def skew_7(run: Run) -> None:
     by_keys = Panel("load of an instance / mean", "share of instances (%)", steps=True)
     for instances in run.each("instances", [5, 10, 20, 40]):
         _hashed_loads(run, by_instances, f"{instances} instances", base.but(instances=instances), rounds)
+    for instances in (5, 40):
+        ring = base.but(instances=instances, ring=True)
+        _hashed_loads(run, by_instances, f"{instances} instances, consistent hashing", ring, rounds)
     for keys in run.each("keys", [5_000, 10_000, 100_000] + [1_000_000] * (not run.quick)):
         _hashed_loads(run, by_keys, f"{keys:,} keys", base.but(keys=keys), rounds)
     caption = f"z = {base.z}; left: {base.keys:,} keys; right: {base.instances} instances; "
-    caption += f"{rounds} intervals, in each of which the frequencies are given to keys anew"
+    caption += f"{rounds} intervals, in each of which the frequencies are given to keys anew; "
+    caption += "consistent hashing: a ring with 100 points of each instance"
     draw(run, "Hashing: distribution of load over instances", caption, by_instances, by_keys)
 
 
 def _hashed_loads(run: Run, panel: Panel, label: str, scenario: Scenario, rounds: int) -> None:
     """Each interval gives the same frequencies to keys anew: what hashing does, and nothing of how intervals differ."""
     rng = np.random.default_rng(scenario.seed)
-    home = hashed(scenario.keys, scenario.instances, scenario.seed)
+    home = scenario.home
     loads = [
         _loads(home, frequencies(scenario.keys, scenario.z, scenario.records, rng), scenario.instances)
         for _ in range(rounds)

@@ -49,6 +49,7 @@ class Shape:
     epochs: int = 150  # of an interval
     records: int = 2_000  # of an epoch, by all workers
     shuffled: bool = False  # the ideal: keys are drawn evenly, whatever the data
+    window: int | None = None  # epochs: words that were not seen for so long are forgotten
     seed: int = 1
 
 
@@ -92,9 +93,11 @@ class Busy:
 class Steered:
     """Stateful operators, each with its control input, at a cost of so many seconds per record."""
 
-    def __init__(self, scope: Scope, cost: float) -> None:
+    def __init__(self, scope: Scope, cost: float, window: int | None = None) -> None:
         self._scope = scope
         self.cost = cost
+        self.window = window
+        self.alone: Callable[[], bool] = lambda: False  # whether worker 0 has everything, for now
         self.made: list[tuple[InputHandle, Migratable]] = []
 
     def state_machine(self, stream: ColumnStream, /, **options: Unpack[FoldOptions]) -> Migratable:
@@ -143,7 +146,7 @@ class Words:
         self._social = social
 
     def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
-        return word_count(streams["words"], keep)
+        return word_count(streams["words"], keep, keep.window)
 
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         for words in self._intervals(shape):
@@ -171,7 +174,12 @@ class SplitWords(Words):
     def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
         router = pkg(WORKERS)
         to = np.array([_word_of(worker) for worker in range(WORKERS)], np.int64)
-        routed = streams["words"].columns.with_columns(lambda batch: {"to": to[router.route(batch["word"])]})
+
+        def route(batch: Columns) -> dict[str, NDArray[np.int64]]:
+            both = not keep.alone()
+            return {"to": to[router.route(batch["word"])] if both else np.full(len(batch), to[0])}
+
+        routed = streams["words"].columns.with_columns(route)
         busy = Busy(keep.cost)
         partials = routed.columns.gather("to", partial(_counted, busy))
         merged = stateful.state_machine(partials, key="word", value="count", fold=add_partial, name="merge")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.skew import fluctuate, frequencies, hashed
+from bench.skew import consistent, fluctuate, frequencies, hashed
 from planners.loop.planning import Rebalancer
 from planners.rebalance import RebalancePlan, min_mig, min_table, mixed
 
@@ -42,6 +42,12 @@ class Scenario:
     records: float = 10_000_000
     intervals: int = 10
     seed: int = 1
+    ring: bool = False  # whether h is consistent hashing
+
+    @property
+    def home(self) -> NDArray[np.int32]:
+        """Where h puts each key."""
+        return (consistent if self.ring else hashed)(self.keys, self.instances, self.seed)
 
     def but(self, **changes: Any) -> Scenario:
         return replace(self, **changes)
@@ -64,7 +70,7 @@ class Adjustment:
 def adjustments(scenario: Scenario, planner: Rebalancer, **more: object) -> list[Adjustment]:
     """A plan at the end of every interval after the window has filled; the next interval runs on it."""
     rng = np.random.default_rng(scenario.seed)
-    home = hashed(scenario.keys, scenario.instances, scenario.seed)
+    home = scenario.home
     current = home
     frequency = frequencies(scenario.keys, scenario.z, scenario.records, rng)
     history: deque[NDArray[np.float64]] = deque(maxlen=scenario.window)

@@ -48,7 +48,8 @@ class SkewStream:
             return self.but(shuffled=True)
         if self.mode == "PKG":
             longer = {"epochs": self.shape.epochs // MERGES, "records": self.shape.records * MERGES}
-            return self.but(data=f"{self.data}, split", **longer)
+            spare = None if self.spare is None else self.spare // MERGES
+            return self.but(data=f"{self.data}, split", spare=spare, **longer)
         return self
 
     @property
@@ -106,15 +107,18 @@ async def main(worker: dataflow.Worker, stream: SkewStream) -> SkewOutcome:
     epochs = [*program.epochs(stream.shape)]
     with worker.dataflow() as scope:
         made = {name: scope.input(name) for name in epochs[0]}
-        keep = Steered(scope, stream.cost)
+        keep = Steered(scope, stream.cost, stream.shape.window)
         probe = program.build({name: records for name, (_, records) in made.items()}, keep).probe()
     controllers = [megaphone.Controller(control, operator) for control, operator in keep.made]
     drivers = [_driver(controller, stream) for controller in controllers] if worker.index == 0 else []
+    now = 0
+    keep.alone = lambda: stream.spare is not None and now < stream.spare
     if stream.spare is not None and worker.index == 0:
         for control, _ in keep.made:
             control.send([megaphone.Assign((0,) * BINS)], at=0)
     done, sent, ahead = [], [], 2
     for epoch, tables in enumerate(epochs):
+        now = epoch
         sent.append(time.perf_counter())
         for name, (handle, _) in made.items():
             handle.send({of: column[worker.index :: worker.peers] for of, column in tables[name].items()})

@@ -31,8 +31,6 @@ async def at_worker(pump: Pump, arguments: Arguments) -> object:
     if action in ("begin", "dry"):
         to, strategy = text_of(arguments, "to"), text_of(arguments, "strategy")
         movement: Movement | None = steering.migrate(to, strategy, dry=action == "dry")
-        if action == "begin":
-            pump.meter.mark("migration", f"{operator.name} to {to}, {strategy}, asked for from outside")
     else:
         movement = steering.cancel() if action == "cancel" else steering.last
     if movement is None:

@@ -8,6 +8,7 @@ import trio
 
 from dataflow.asking.messages import Arguments, Question, Refused, seconds_of
 from dataflow.asking.run import NamedRun
+from dataflow.comm.codec import require_text
 
 if TYPE_CHECKING:
     from dataflow.members.requests import ScaleChange
@@ -22,12 +23,22 @@ async def scale_at_run(run: NamedRun, arguments: Arguments) -> object:
 
 
 async def scale_at_worker(pump: Pump, arguments: Arguments) -> object:
-    """Waits until there are so many workers; from which time on, and after how many seconds."""
+    """Waits until there are so many workers; from which time on, after how many seconds, after how many the first
+    record was at a worker that joined, and for how many all stood still."""
     workers = arguments.get("workers")
     if type(workers) is not int or not 1 <= workers <= 1 << 15:
         raise Refused(f"there can be 1 to {1 << 15:,} workers, not {workers!r}")
     change = pump.changes.asking.scale(workers, None, None, None)
     return await _outcome(change, seconds_of(arguments, "timeout", LONGEST))
+
+
+async def guests_at_worker(pump: Pump, arguments: Arguments) -> object:
+    """Workers of another host want to join: the number of the first, when it is their turn, and who is there."""
+    if pump.changes.scaling is None:
+        raise Refused(f"worker {pump.roster.leader} decides who takes part")
+    at = [(require_text(host), port) for host, port in arguments["at"]]  # type: ignore[attr-defined]
+    numbers = await pump.changes.scaling.admit(at).wait_numbered()
+    return [numbers[0], list(pump.roster.present)]
 
 
 async def drain_at_run(run: NamedRun, arguments: Arguments) -> object:
@@ -61,5 +72,5 @@ async def members_at_worker(pump: Pump, arguments: Arguments) -> object:
 async def _outcome(change: ScaleChange, seconds: float) -> object:
     with trio.move_on_after(seconds):
         await change.wait()
-        return [change.time, change.seconds]
+        return [change.time, change.seconds, change.first_record, change.pause]
     raise Refused(f"it is not done after {seconds:g} seconds, and goes on: {change.state}, {change.progress:.0%} moved")

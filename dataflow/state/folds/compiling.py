@@ -20,6 +20,7 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TypeAlias
 
 import numba
@@ -28,6 +29,7 @@ from numba.core.errors import NumbaError, NumbaWarning
 from numba.core.types.abstract import Type
 
 from dataflow.columns import hashing
+from dataflow.compiled import beforehand
 from dataflow.compiled.kernel import keep
 from dataflow.state.arrays import Words
 from dataflow.state.folds import emitter
@@ -140,6 +142,32 @@ def _literal(value: object) -> str | None:
     return repr(value) if type(value) in _CONSTANTS else None
 
 
+def make_module(name: str, source: str, fold: str) -> types.ModuleType:
+    """A module of this text, made once in a process. Tracebacks, debuggers and numba find its lines in `linecache`."""
+    full, file = f"_megaphone_folds.{name}", _file_of(name)
+    if full not in sys.modules:
+        module = types.ModuleType(full)
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+        exec(compile(source, file, "exec"), vars(module))
+        keep(module._drive, name, fold=fold)
+        sys.modules[full] = module
+        beforehand.note_text(name, fold, source)
+    return sys.modules[full]
+
+
+def _file_of(name: str) -> str:
+    return f"<megaphone-dataflow>/folds/{name}.py"  # there is none: nobody can change it
+
+
+def _make_beforehand(name: str, fold: str, source: str) -> None:
+    """Makes a module that another worker has, from a text that only this user can have written."""
+    if name == f"fold_{_digest(source)}":
+        make_module(name, source, fold)
+
+
+beforehand.on_text.append(_make_beforehand)
+
+
 class Module:
     """A module with a compiled function `_drive`."""
 
@@ -152,8 +180,8 @@ class Module:
         tail = "" if function.__name__ == "_fold" else f"_fold = {function.__name__}\n"
         source = f"{before}\n{text}\n\n{tail}\n{driver}"
         self.name = f"fold_{_digest(source)}"
-        self._file = f"<megaphone-dataflow>/folds/{self.name}.py"  # there is none: nobody can change it
-        self._module = self._make(source)
+        self._file = _file_of(self.name)
+        self._module = make_module(self.name, source, function.__name__)
 
     def compile(self, signature: tuple[Type, ...]) -> Drive:
         """The driver, compiled or taken from disk; FoldError names the line that cannot be compiled."""
@@ -170,17 +198,6 @@ class Module:
                 raise FoldError(self._explain(error)) from error
         drive.disable_compile()
         return drive  # type: ignore[no-any-return]
-
-    def _make(self, source: str) -> types.ModuleType:
-        """The module, made once in a process. Tracebacks, debuggers and numba find its lines in `linecache`."""
-        name = f"_megaphone_folds.{self.name}"
-        if name not in sys.modules:
-            module = types.ModuleType(name)
-            linecache.cache[self._file] = len(source), None, source.splitlines(keepends=True), self._file
-            exec(compile(source, self._file, "exec"), vars(module))
-            keep(module._drive, self.name, fold=self._function.__name__)
-            sys.modules[name] = module
-        return sys.modules[name]
 
     def _explain(self, error: Exception) -> str:
         message = str(error)
@@ -239,7 +256,12 @@ def _reason(message: str) -> str:
 
 
 def _digest(source: str) -> str:
-    parts = [source, numba.__version__, np.__version__, sys.version]
-    for module in (allocation, blocks, hash_kernels, dense_kernels, hashing, emitter):
-        parts.append(inspect.getsource(module))
+    parts = [source, numba.__version__, np.__version__, sys.version, *_surrounding_modules()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+@cache
+def _surrounding_modules() -> list[str]:
+    """The texts of what drivers use."""
+    modules = (allocation, blocks, hash_kernels, dense_kernels, hashing, emitter)
+    return [inspect.getsource(module) for module in modules]

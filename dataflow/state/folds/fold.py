@@ -40,7 +40,13 @@ SPELLED = "spelled_"
 KEY = "key"
 """The type of a column of output that is the key itself, whatever that is."""
 
-ahead.expect(__name__, "dataflow.state.stores.fold_store", "dataflow.state.folds.driver", "dataflow.columns.scatter")
+ahead.expect(
+    __name__,
+    "dataflow.state.stores.fold_store",
+    "dataflow.state.folds.driver",
+    "dataflow.state.folds.compiling",
+    "dataflow.columns.scatter",
+)
 
 Upgrade: TypeAlias = Callable[[Columns], Mapping[str, object]]
 """From the columns of saved state (the key and its old fields) to those of the state that there is now."""

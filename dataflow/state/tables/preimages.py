@@ -31,8 +31,8 @@ from dataflow.state.tables.hash_kernels import TOP, find, is_full, place_of
 
 FROZEN, WANTED = 1, 2  # of a bin: it has not been copied; it must be, before anything else happens
 _AT, _MOST = 0, 1  # entries of `log_ctl`: words that are used, words that there are
+_TOGETHER = 8  # entries in a stretch of the log, all of one bin: whoever copies a bin waits for memory once for each
 _MADE = np.uint64(0xFFFFFFFF)  # instead of a row's place: the row was made after the cut, and the next word is its tag
-_LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
 _LEAST = 1 << 14  # rows for which there is room in a log, at least
 
@@ -41,28 +41,34 @@ _STATES, _HEADS, _COUNTS = types.uint8[::1], types.int64[::1], types.int32[::1]
 
 
 @njit(inline="always")
-def _append(log: Words, log_ctl: Ints, heads: Ints, bin: Int, what: Word, length: Int) -> Int:
-    """Begins an entry of a bin: (the bin's entry before it and what this one is), then `length` words. Where these go;
-    -1 if the log is full. Entries are told by where they end, so that 0 is none."""
-    at: Int = log_ctl[_AT]
-    if at + 1 + length > log_ctl[_MOST]:
-        return -1
-    log[at] = (np.uint64(heads[bin]) << _32) | what
-    log_ctl[_AT] = at + 1 + length
-    heads[bin] = log_ctl[_AT] // (1 + length)
+def _append(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, what: Word, stride: Int) -> Int:
+    """Begins an entry of a bin: what it is, then `stride` words. Where these go; -1 if the log is full. A bin's entries
+    lie in stretches: the number of the stretch before (0: there is none), then the entries."""
+    wide = 1 + _TOGETHER * (1 + stride)
+    if heads[bin] == 0 or fills[bin] == _TOGETHER:
+        at: Int = log_ctl[_AT]
+        if at + wide > log_ctl[_MOST]:
+            return -1
+        log[at] = np.uint64(heads[bin])
+        log_ctl[_AT] = at + wide
+        heads[bin] = at // wide + 1
+        fills[bin] = 0
+    at = (heads[bin] - 1) * wide + 1 + fills[bin] * (1 + stride)
+    fills[bin] += 1
+    log[at] = what
     return at + 1
 
 
 @njit(inline="always")
 def _note_row(
     words: Words, meta: Meta, stride: Int, bin: Int, row: Int,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta,
 ) -> Truth:  # fmt: skip
     """A row is about to change: appends what it is, if that was not done. False if there is no room."""
     bit = _1 << (np.uint64(row) & _63)
     if seen[np.uint64(row) >> _6] & bit:
         return True
-    at = _append(log, log_ctl, heads, bin, np.uint64(row - meta[bin, FIRST]), stride)
+    at = _append(log, log_ctl, heads, fills, bin, np.uint64(row - meta[bin, FIRST]), stride)
     if at < 0:
         return False
     seen[np.uint64(row) >> _6] |= bit
@@ -73,12 +79,12 @@ def _note_row(
 
 @kernel(
     types.int64(
-        WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS
+        WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS
     ),
 )  # fmt: skip
 def note_hashed(
     words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, made: Meta,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta, made: Meta,
 ) -> Int:  # fmt: skip
     """The rows of these keys are about to change, or to be made. How many bins are WANTED: there the segment might
     grow, or the log is full. `made` has a zero for each bin, before and after."""
@@ -101,13 +107,13 @@ def note_hashed(
             tag = tags[j] | TOP
             row = find(words, meta, stride, bin, tag)
             if row >= 0:
-                done = _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads)
+                done = _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads, fills)
             else:
                 missing = True
                 done = not is_full(bin, np.int64(meta[bin, USED]) + made[bin], np.int64(meta[bin, ROOM]))
                 made[bin] += 1
                 if done:
-                    at = _append(log, log_ctl, heads, bin, _MADE, stride)
+                    at = _append(log, log_ctl, heads, fills, bin, _MADE, stride)
                     done = at >= 0
                     if done:
                         log[at] = tag
@@ -120,10 +126,12 @@ def note_hashed(
     return wanted
 
 
-@kernel(types.int64(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS))
+@kernel(
+    types.int64(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS),
+)
 def note_dense(
     words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints,
+    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta,
 ) -> Int:  # fmt: skip
     """The same for dense keys, whose rows are there as soon as their bin is."""
     wanted = 0
@@ -132,33 +140,48 @@ def note_dense(
         bin = np.int64(keys[i] & mask)
         if states[bin] == FROZEN:
             row = np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift)
-            if not _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads):
+            if not _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads, fills):
                 states[bin] = WANTED
                 wanted += 1
     return wanted
 
 
-@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, WORDS))
-def put_back(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, copy: Words) -> None:
-    """Makes a copy of a bin's segment what it was at the cut: rows that changed, then rows that were not there."""
-    wide = 1 + stride
-    entry = head
-    while entry:
-        at = (entry - 1) * wide
-        what = log[at] & _LOW
-        if what != _MADE:
-            for k in range(stride):
-                copy[np.int64(what) * stride + k] = log[at + 1 + k]
-        entry = np.int64(log[at] >> _32)
-    entry, first = head, np.int64(meta[bin, FIRST])
-    while entry:
-        at = (entry - 1) * wide
-        if log[at] & _LOW == _MADE:
-            row = find(words, meta, stride, bin, log[at + 1])
-            if row >= 0:  # some folds make no rows
+@njit()
+def _leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
+    """Clears the rows of a copy that were not there at the cut."""
+    wide = 1 + _TOGETHER * (1 + stride)
+    stretch, count, first = head, last, np.int64(meta[bin, FIRST])
+    while stretch:
+        base = (stretch - 1) * wide
+        for at in range(base + 1, base + 1 + count * (1 + stride), 1 + stride):
+            if log[at] == _MADE:
+                row = find(words, meta, stride, bin, log[at + 1])
+                if row >= 0:  # some folds make no rows
+                    for k in range(stride):
+                        copy[(row - first) * stride + k] = _0
+        stretch, count = np.int64(log[base]), _TOGETHER
+
+
+@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, types.int64, WORDS))
+def put_back(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
+    """Makes a copy of a bin's segment what it was at the cut: rows that changed, then rows that were not there. `last`:
+    how many entries the newest stretch has."""
+    wide = 1 + _TOGETHER * (1 + stride)
+    stretch, count, made = head, last, False
+    while stretch:
+        base = (stretch - 1) * wide
+        stretch = np.int64(log[base])
+        if stretch:
+            fetch_row(log, (stretch - 1) * wide)
+        for at in range(base + 1, base + 1 + count * (1 + stride), 1 + stride):
+            if log[at] == _MADE:
+                made = True
+            else:
                 for k in range(stride):
-                    copy[(row - first) * stride + k] = _0
-        entry = np.int64(log[at] >> _32)
+                    copy[np.int64(log[at]) * stride + k] = log[at + 1 + k]
+        count = _TOGETHER
+    if made:
+        _leave_out(words, meta, stride, bin, log, head, last, copy)
 
 
 class PreImages:
@@ -172,11 +195,12 @@ class PreImages:
         self._shift = shift
         self._states: States = np.zeros(segments.bins, np.uint8)
         self._heads: Ints = np.zeros(segments.bins, np.int64)
+        self._fills: Meta = np.zeros(segments.bins, np.int32)  # by bin, entries in its newest stretch
         self._made: Meta = np.zeros(segments.bins, np.int32)
         self._used: Meta = np.zeros(segments.bins, np.int32)  # by bin, rows that were used at the cut
         self._log_ctl: Ints = np.zeros(2, np.int64)
         rows = int(segments.ctl[LIMIT])
-        self._log: Words = _addresses(rows * (1 + segments.stride))
+        self._log: Words = _addresses(rows * (2 + segments.stride))
         self._touched = False  # whether a thread touches the log ahead
         self._seen: Words = _addresses(-(-rows // 64))  # a bit for each row
         self._ready = 0  # rows of which this memory has been touched
@@ -186,7 +210,8 @@ class PreImages:
     def freeze(self, bins: Bins, touch: Touch) -> None:
         """These bins are to be copied as they are now. `touch` has bins copied at once."""
         rows = max(_LEAST, int(self._segments.ctl[GIVEN]))
-        most = (rows + (rows >> 2)) * (1 + self._segments.stride)
+        wide = 1 + _TOGETHER * (1 + self._segments.stride)
+        most = ((rows + (rows >> 2)) // _TOGETHER + len(bins)) * wide
         self._seen[: -(-rows // 64)] = 0
         self._log_ctl[:] = 0, min(most, len(self._log))
         self._heads[:] = 0
@@ -215,7 +240,7 @@ class PreImages:
     def note(self, keys: Words) -> None:
         """The rows of these keys are about to change, or to be made."""
         segments = self._segments
-        log = (self._states, self._seen, self._log, self._log_ctl, self._heads)
+        log = (self._states, self._seen, self._log, self._log_ctl, self._heads, self._fills)
         if self._dense:
             wanted = note_dense(segments.words, segments.meta, segments.stride, self._shift, keys, *log)
         else:
@@ -240,7 +265,8 @@ class PreImages:
                 self._scratch = np.empty(len(contents) + (len(contents) >> 1), np.uint64)
             copy = self._scratch[: len(contents)]
             copy[:] = contents
-            put_back(segments.words, segments.meta, segments.stride, bin, self._log, head, copy)
+            last = int(self._fills[bin])
+            put_back(segments.words, segments.meta, segments.stride, bin, self._log, head, last, copy)
             contents = copy
         self._states[bin] = 0
         return int(self._used[bin]), contents

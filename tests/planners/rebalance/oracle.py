@@ -130,3 +130,10 @@ def plan_mixed_bf(case: Case) -> list[int]:
         return excess, max(0, case.entries(where) - case.table), case.moved(where), case.entries(where)
 
     return min(tried, key=rank)
+
+
+def plan_mixed_bf_fewest(case: Case) -> list[int]:
+    """The other reading: the first that is in bounds, in the order of entries moved back."""
+    tried = [workflow(case, case.gamma, n) for n in range(case.entries(case.current) + 1)] + [plan_min_table(case)]
+    in_bounds = (w for w in tried if max(case.loads(w)) <= case.limit and case.entries(w) <= case.table)
+    return next(in_bounds, plan_mixed_bf(case))

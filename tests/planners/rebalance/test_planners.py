@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import megaphone
 from planners.rebalance import RebalancePlan, llfd, min_mig, min_table, mixed
+from tests.planners.rebalance import oracle
 from tests.planners.rebalance.cases import ORACLES, PLANNERS, cases, run
 from tests.planners.rebalance.oracle import Case
 
@@ -110,6 +111,19 @@ def test_brute_force_moves_no_more_than_mixed_and_min_table_is_mixeds_last_resor
         assert all_of_them.met and all_of_them.moved <= one.moved
     if not one.fits:
         assert one.assignment.tolist() == clean.assignment.tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=cases())
+def test_the_other_reading_of_brute_force_moves_back_no_more_than_need_be(case: Case) -> None:
+    fewest, cheapest = run(case, "mixed_bf", best="fewest"), run(case, "mixed_bf")
+    assert fewest.assignment.tolist() == oracle.plan_mixed_bf_fewest(case)
+    assert fewest.met == cheapest.met and cheapest.moved <= fewest.moved
+    one = run(case, "mixed")
+    if one.met:
+        assert fewest.cleaned <= one.cleaned
+    with pytest.raises(ValueError, match="best is 'cheapest' or 'fewest'"):
+        run(case, "mixed_bf", best="dearest")
 
 
 def test_mixed_cleans_more_with_each_trial() -> None:
