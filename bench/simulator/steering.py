@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,8 @@ from bench.simulator.costs import Floats
 from dataflow import Probe, Stream
 from dataflow.columns import Columns
 from dataflow.members.roster import Roster
+from dataflow.run.meters import Meter
+from dataflow.run.pump import Pump
 from dataflow.state.store import Store
 from dataflow.time.order import Time
 from megaphone.assembly import Handle
@@ -46,8 +49,14 @@ class SimulatedHandle(Handle):
             plans,
             "simulated",
         )
+        self._meter = Meter(cast(Pump, SimpleNamespace(index=0)))  # all that it asks of one for what is noted here
         self._now = now
         self._has_passed = passed
+
+    @property
+    def meter(self) -> Meter:
+        """Where what happens is noted."""
+        return self._meter
 
     def now(self) -> float:
         """The virtual clock."""
