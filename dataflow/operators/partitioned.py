@@ -155,12 +155,9 @@ class _Reading(Participant):
 
     def standings(self) -> dict[str, Standing]:
         """By partition of this worker, where it stands."""
-        found = {}
-        for partition, worker in self._readers.items():
-            if worker == self._worker:
-                behind, history = self._positions.known(partition)
-                found[partition] = Standing(partition in self._over, self._time_of(partition), behind, history)
-        return found
+        mine = [partition for partition, worker in self._readers.items() if worker == self._worker]
+        known = self._positions.known
+        return {each: Standing(each in self._over, self._time_of(each), *known(each)) for each in mine}
 
     @property
     def at(self) -> Time | None:
@@ -183,6 +180,8 @@ class _Reading(Participant):
         for partition, worker in self._readers.items():
             if worker == self._worker != readers[partition]:
                 self._part_with(partition)
+        unheard = [p for p, worker in readers.items() if worker == self._worker and p not in {*self._readers, *gained}]
+        self._waiting.extend(unheard)  # its own from the first; the news of them, which is to come, says nothing new
         self._readers, self._may_read = readers, may_read or self._may_read
         for partition, standing in gained.items():
             self._positions.adopt(partition, standing.behind, standing.history)
