@@ -18,7 +18,7 @@ from dataflow.columns import pact as pacts
 from dataflow.columns.batch import Columns
 from dataflow.columns.windows import Windows
 from dataflow.operators import grouping, loops, replay, rows, timing
-from dataflow.progress import broadcast
+from dataflow.run import stepping
 from dataflow.state.stores import join_store as joining
 from dataflow.state.stores.fold_store import FoldStore
 from dataflow.state.stores.row_bins import RowBins
@@ -95,21 +95,19 @@ def frontier_not_held(patch: Patch) -> None:
 @concerns()
 def progress_in_halves(patch: Patch) -> None:
     """A batch of progress is not applied as a whole: what is over is told first, what has begun with the next."""
-    flush = broadcast.Outbox.flush
+    flush = stepping.Stepping.flush
 
-    def flush_half(self: Any) -> Any:
-        batch = flush(self)
-        if batch is None:
-            return None
-        ended = [change for change in batch.changes if change[1] < 0]
-        begun = [change for change in batch.changes if change[1] > 0]
-        if ended and begun:
-            for pointstamp, diff in begun:
-                self.pending.update(pointstamp, diff)
-            batch.changes = tuple(ended)
-        return batch
+    def flush_half(self: Any) -> None:
+        begun = {pointstamp: diff for pointstamp, diff in self._counts.items() if diff > 0}
+        if len(begun) == len(self._counts):
+            begun = {}  # nothing is over: all of it is told
+        for pointstamp in begun:
+            del self._counts[pointstamp]
+        flush(self)
+        for pointstamp, diff in begun.items():
+            self.outbox.pending.update(pointstamp, diff)
 
-    patch.setattr(broadcast.Outbox, "flush", flush_half)
+    patch.setattr(stepping.Stepping, "flush", flush_half)
 
 
 # ---------------------------------------------------------------------------------------------------- rows and columns
