@@ -46,7 +46,7 @@ def oms(
     >>> growing = [units, [10] * 20]
     >>> plans = oms(Intervals([0, 13, 20]), steps=[(3, 0.4), (4, 0.4)], sizes=growing, loads=units)
     >>> [plan.cost for plan in plans]
-    [4, 20]
+    [6, 0]
     """
     limits = [step if isinstance(step, Limits) else Limits(*step) for step in steps]
     if not limits:

@@ -47,10 +47,17 @@ class BinReport(Protocol):
     def key_records(self) -> NDArray[np.int64]: ...
 
 
+class ReportListeners(Protocol):
+    """Who hears of every report."""
+
+    def append(self, listener: Callable[[BinReport], None], /) -> None: ...
+
+
 class Reporting(Protocol):
     """What tells of every report."""
 
-    listeners: list[Callable[[BinReport], None]]
+    @property
+    def listeners(self) -> ReportListeners: ...
 
 
 class Watched(Protocol):
