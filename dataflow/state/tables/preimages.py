@@ -77,6 +77,43 @@ def _note_row(
     return True
 
 
+@njit()
+def _frozen_tags(
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, start: Int, states: States, tags: Words
+) -> Int:
+    """Hashes a block of keys, keeps the hashes whose bins are frozen, and has their rows fetched; how many."""
+    count = 0
+    for i in range(start, min(start + BLOCK, keys.size)):
+        hashed = mix(keys[i])
+        tags[count] = hashed
+        count += states[hashed >> shift] == FROZEN  # no branch: in the middle of a snapshot it would go either way
+    for j in range(count):
+        bin = tags[j] >> shift
+        near = np.uint64(meta[bin, FIRST]) + place_of(tags[j], meta[bin, ROOM])
+        fetch_row(words, np.int64(near * np.uint64(stride)))
+    return count
+
+
+@njit()
+def _not_noted(
+    words: Words, meta: Meta, stride: Int, shift: Word, seen: Words, tags: Words, count: Int, rows: Ints
+) -> Int:
+    """Finds the rows of a block of hashes, and keeps those that have not been noted, and those that are not there (-1);
+    how many. Their bits are fetched for all before one is looked at."""
+    for j in range(count):
+        row = find(words, meta, stride, np.int64(tags[j] >> shift), tags[j] | TOP)
+        rows[j] = row
+        fetch_row(seen, np.int64(np.uint64(max(row, 0)) >> _6))
+    kept = 0
+    for j in range(count):
+        row = rows[j]
+        place = np.uint64(max(row, 0))
+        noted = (seen[place >> _6] >> (place & _63)) & _1
+        tags[kept], rows[kept] = tags[j], row
+        kept += row < 0 or noted == _0
+    return kept
+
+
 @kernel(
     types.int64(
         WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS
@@ -89,23 +126,14 @@ def note_hashed(
     """The rows of these keys are about to change, or to be made. How many bins are WANTED: there the segment might
     grow, or the log is full. `made` has a zero for each bin, before and after."""
     wanted = 0
-    tags = np.empty(BLOCK, np.uint64)
+    tags, rows = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     missing = False
     for start in range(0, keys.size, BLOCK):
-        count = min(BLOCK, keys.size - start)
-        for j in range(count):
-            hashed = mix(keys[start + j])
-            tags[j] = hashed
-            bin = np.int64(hashed >> shift)
-            if states[bin] == FROZEN:
-                near = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
-                fetch_row(words, np.int64(near * np.uint64(stride)))
-        for j in range(count):
-            bin = np.int64(tags[j] >> shift)
-            if states[bin] != FROZEN:
+        count = _frozen_tags(words, meta, stride, shift, keys, start, states, tags)
+        for j in range(_not_noted(words, meta, stride, shift, seen, tags, count, rows)):
+            bin, row = np.int64(tags[j] >> shift), rows[j]
+            if states[bin] != FROZEN:  # wanted since
                 continue
-            tag = tags[j] | TOP
-            row = find(words, meta, stride, bin, tag)
             if row >= 0:
                 done = _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads, fills)
             else:
@@ -116,7 +144,7 @@ def note_hashed(
                     at = _append(log, log_ctl, heads, fills, bin, _MADE, stride)
                     done = at >= 0
                     if done:
-                        log[at] = tag
+                        log[at] = tags[j] | TOP
             if not done:
                 states[bin] = WANTED
                 wanted += 1
