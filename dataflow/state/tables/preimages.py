@@ -41,6 +41,12 @@ _STATES, _HEADS, _COUNTS = types.uint8[::1], types.int64[::1], types.int32[::1]
 
 
 @njit(inline="always")
+def _next_entry(heads: Ints, fills: Meta, bin: Int, stride: Int) -> Int:
+    """Where the next entry of a bin goes, unless its stretch is full."""
+    return (heads[bin] - 1) * (1 + _TOGETHER * (1 + stride)) + 1 + fills[bin] * (1 + stride)
+
+
+@njit(inline="always")
 def _append(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, what: Word, stride: Int) -> Int:
     """Begins an entry of a bin: what it is, then `stride` words. Where these go; -1 if the log is full. A bin's entries
     lie in stretches: the number of the stretch before (0: there is none), then the entries."""
@@ -53,7 +59,7 @@ def _append(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, what:
         log_ctl[_AT] = at + wide
         heads[bin] = at // wide + 1
         fills[bin] = 0
-    at = (heads[bin] - 1) * wide + 1 + fills[bin] * (1 + stride)
+    at = _next_entry(heads, fills, bin, stride)
     fills[bin] += 1
     log[at] = what
     return at + 1
@@ -130,7 +136,11 @@ def note_hashed(
     missing = False
     for start in range(0, keys.size, BLOCK):
         count = _frozen_tags(words, meta, stride, shift, keys, start, states, tags)
-        for j in range(_not_noted(words, meta, stride, shift, seen, tags, count, rows)):
+        count = _not_noted(words, meta, stride, shift, seen, tags, count, rows)
+        for j in range(count):
+            bin = np.int64(tags[j] >> shift)
+            fetch_row(log, max(np.int64(0), _next_entry(heads, fills, bin, stride)))
+        for j in range(count):
             bin, row = np.int64(tags[j] >> shift), rows[j]
             if states[bin] != FROZEN:  # wanted since
                 continue
