@@ -177,5 +177,3 @@ def _is_free(family: socket.AddressFamily, host: str, port: int) -> bool:
         except OSError:
             return False
     return True
-
-
