@@ -145,20 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--page", action="store_true", help="serve a live page of it on loopback; its address is printed")
     run.add_argument("--debug", action="store_true", help="check timestamps and frontiers as it goes (slow)")
     for command in (
-        listing,
-        status,
-        top,
-        page,
-        explaining,
-        profile,
-        tracing,
-        metrics,
-        get,
-        migrate,
-        scaling,
-        save,
-        stop,
-        snapshots,
+        listing, status, top, page, explaining, profile, tracing, metrics, get, migrate, scaling, save, stop, snapshots
     ):
         command.add_parser(commands)
     _add_recovery(run)

@@ -48,7 +48,9 @@ class StreamFunctions(Generic[D]):
     def map(self, function: Callable[[D], E], name: str = ..., errors: Literal["raise"] = ...) -> Stream[E]: ...
 
     @overload
-    def map(self, function: Callable[[D], E], name: str = ..., *, errors: Literal["stream"]) -> CheckedStream[E]: ...
+    def map(
+        self, function: Callable[[D], E], name: str = ..., *, errors: Literal["stream"]
+    ) -> CheckedStream[E]: ...
 
     def map(
         self, function: Callable[[D], E], name: str = "map", errors: Literal["raise", "stream"] = "raise"

@@ -117,6 +117,7 @@ class FrameEncoder:
         self._number += 1
         return sealed
 
+
     def encode_quick(self, dataflow: int, channel: int, time: int, weight: int, rows: bytes) -> bytes:
         """The whole of the next frame, of rows. struct.error if a number does not fit."""
         prefix = _QUICK.pack(QUICK, len(rows), self._number, dataflow, channel, time, weight)

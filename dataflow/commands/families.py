@@ -43,7 +43,9 @@ class Families:
     """All metrics of one look at a run."""
 
     def __init__(self) -> None:
-        self._by_name = {name: Family(f"dataflow_{name}", kind, help, labels) for name, kind, labels, help in _DECLARED}
+        self._by_name = {
+            name: Family(f"dataflow_{name}", kind, help, labels) for name, kind, labels, help in _DECLARED
+        }
         self.latencies: list[tuple[tuple[str, ...], DataflowReading]] = []
 
     def __getitem__(self, name: str) -> Family:

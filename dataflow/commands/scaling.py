@@ -40,7 +40,9 @@ def _add(
     kind = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=text, description=text.capitalize(), epilog=_EPILOG, formatter_class=kind)
     parser.add_argument("run", metavar="RUN", help="the name that the run was started with (--name)")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer (default: 60)")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer (default: 60)"
+    )
     return parser
 
 

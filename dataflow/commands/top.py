@@ -101,7 +101,9 @@ def latencies(parts: list[DataflowReading], since: float) -> list[float]:
     return sorted(seconds for part in parts for when, seconds in part.latencies if when > since)
 
 
-def _dataflow(name: str, before: list[DataflowReading], parts: list[DataflowReading], length: float) -> Iterator[str]:
+def _dataflow(
+    name: str, before: list[DataflowReading], parts: list[DataflowReading], length: float
+) -> Iterator[str]:
     slowest = max(parts, key=lambda part: part.lag_seconds)
     samples = latencies(parts, time.time() - max(10.0, 3 * length))
     told = ""

@@ -161,17 +161,7 @@ class Forks:
         peers, recovers = self._errand.peers if more is None else more.peers, self._errand.life > 0
         run_child(
             Assignment(
-                index,
-                peers,
-                neighbours,
-                ends,
-                parent,
-                of.debug,
-                of.limit,
-                crowded,
-                of.warn_after,
-                voice,
-                recovers,
+                index, peers, neighbours, ends, parent, of.debug, of.limit, crowded, of.warn_after, voice, recovers,
                 joins=more is not None,
             ),
             self._load,

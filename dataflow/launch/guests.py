@@ -177,3 +177,5 @@ def _is_free(family: socket.AddressFamily, host: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+

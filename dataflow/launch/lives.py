@@ -111,7 +111,9 @@ Instruction: TypeAlias = Choose | Begin | SendBack | Kill | SendGo | Recruit | T
 class Lives:
     """The state of a run. `deadline`: when `Waited` is due; times are seconds of any clock that does not stop."""
 
-    def __init__(self, workers: range, restarts: Restarts, patience: float, grace: float, replace: bool = True) -> None:
+    def __init__(
+        self, workers: range, restarts: Restarts, patience: float, grace: float, replace: bool = True
+    ) -> None:
         """`replace`: whether a worker whose process has died is replaced."""
         self.workers = workers
         self._replace = replace

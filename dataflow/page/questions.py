@@ -176,19 +176,17 @@ def ask_trace(run: str, seconds: float) -> Plain:
     workers = []
     for each in timelines:
         shown = slice(0, each_has)
-        workers.append(
-            {
-                "worker": each.worker,
-                "dataflows": list(each.names),
-                "names": list(each.names.values()),
-                "dataflow": each.dataflows[shown].tolist(),
-                "operator": each.operators[shown].tolist(),
-                "began": ((each.began[shown] - first) // 100 / 10).tolist(),
-                "took": (each.took[shown] // 100 / 10).tolist(),
-                "steps": len(each.took),
-                "complete": each.complete and len(each.took) <= each_has,
-            }
-        )
+        workers.append({
+            "worker": each.worker,
+            "dataflows": list(each.names),
+            "names": list(each.names.values()),
+            "dataflow": each.dataflows[shown].tolist(),
+            "operator": each.operators[shown].tolist(),
+            "began": ((each.began[shown] - first) // 100 / 10).tolist(),
+            "took": (each.took[shown] // 100 / 10).tolist(),
+            "steps": len(each.took),
+            "complete": each.complete and len(each.took) <= each_has,
+        })
     return {"seconds": seconds, "workers": workers}
 
 

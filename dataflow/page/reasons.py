@@ -33,12 +33,9 @@ def _pressure(pairs: Pairs) -> Iterator[tuple[str, str]]:
         if now.pressing:
             who, why = now.pressing[0]
             more = f" ({size_text(now.on_its_way)} of {size_text(now.limit)})" if why == "data on its way" else ""
-            yield (
-                "bad",
-                (
-                    f"Sources of worker {now.worker} wait, because worker {who} is under pressure by {why}{more}: "
-                    f"more comes than can be processed, and memory stays bounded."
-                ),
+            yield "bad", (
+                f"Sources of worker {now.worker} wait, because worker {who} is under pressure by {why}{more}: "
+                f"more comes than can be processed, and memory stays bounded."
             )
         elif waited > _WAITS:
             yield "warn", f"Sources of worker {now.worker} waited for room in {min(1.0, waited):.0%} of the time."
@@ -59,7 +56,9 @@ def _full(pairs: Pairs) -> Iterator[tuple[str, str]]:
 
 def busiest_operator(was: WorkerReading | None, now: WorkerReading) -> tuple[float, str, OperatorReading] | None:
     """The operator in which a worker spent most time since `was`: seconds, its dataflow, and it."""
-    old = {(part.name, each.number): each.busy for part in (was.dataflows if was else ()) for each in part.operators}
+    old = {
+        (part.name, each.number): each.busy for part in (was.dataflows if was else ()) for each in part.operators
+    }
     found = [
         (each.busy - old.get((part.name, each.number), 0.0), part.name, each)
         for part in now.dataflows
@@ -78,12 +77,9 @@ def _stalls(pairs: Pairs) -> Iterator[tuple[str, str]]:
     if stalled:
         most, worker = max(stalled)
         others = f" (and {len(stalled) - 1} more, for less)" if len(stalled) > 1 else ""
-        yield (
-            "warn",
-            (
-                f"The host did not let worker {worker}{others} run for {most:.0%} of the time: other processes have the "
-                "processors."
-            ),
+        yield "warn", (
+            f"The host did not let worker {worker}{others} run for {most:.0%} of the time: other processes have the "
+            "processors."
         )
 
 
@@ -92,12 +88,9 @@ def _behind(pairs: Pairs) -> Iterator[tuple[str, str]]:
     for name in dict.fromkeys(part.name for part in parts):
         slowest = max((part for part in parts if part.name == name), key=lambda part: part.lag_seconds)
         if slowest.lag_seconds > _BEHIND:
-            yield (
-                "warn",
-                (
-                    f"{name} is {slowest.lag_seconds:.1f} s behind: time {slowest.output_time or 'of the end'} is not "
-                    "complete. The view of frontiers shows who holds it."
-                ),
+            yield "warn", (
+                f"{name} is {slowest.lag_seconds:.1f} s behind: time {slowest.output_time or 'of the end'} is not "
+                "complete. The view of frontiers shows who holds it."
             )
 
 

@@ -159,11 +159,9 @@ def _waits(dataflow: Dataflow) -> Iterator[tuple[str, Location, Time]]:
     for probe in dataflow.probes:
         for awaited in probe.awaited[: MOST_WAITING - told]:
             told += 1
-            yield (
-                f"main waits for output {probe.source.port} of {dataflow.operators[probe.source.node].label}",
-                (probe.source),
-                awaited,
-            )
+            yield f"main waits for output {probe.source.port} of {dataflow.operators[probe.source.node].label}", (
+                probe.source
+            ), awaited
     for location in StreamEnds(dataflow).locations[: MOST_WAITING - told]:
         for time in [*dataflow.tracker.frontier(dataflow.graph.index(location))][:1]:
             yield f"the end of the dataflow at {dataflow.operators[location.node].label}", location, time

@@ -70,7 +70,9 @@ def traced(pump: Pump) -> Iterator[Callable[[], StepTrace]]:
                 del vars(dataflow)["run"]
 
 
-def _run(dataflow: Dataflow, at: int, steps: list[tuple[int, int, int, int]], number: int, idle: bool = False) -> None:
+def _run(
+    dataflow: Dataflow, at: int, steps: list[tuple[int, int, int, int]], number: int, idle: bool = False
+) -> None:
     """`Dataflow.run`, noted."""
     began = perf_counter_ns()
     type(dataflow).run(dataflow, number, idle)
