@@ -15,6 +15,13 @@ from dataflow.state.tables.blocks import BLOCK, fetch_row
 from megaphone.plans.columns.kernels import PAGE, REST
 
 
+@kernel("void(int64[:,::1], uint64[::1], int64)")
+def fetch_slots(slots: Ints, hashes: Words, start: Int) -> None:
+    """Asks for the slots of a block ahead of their use."""
+    for i in range(start, min(start + BLOCK, hashes.size)):
+        fetch_row(slots, (np.int64(hashes[i]) & (slots.shape[0] - 1)) * 2)
+
+
 @kernel(
     "int64(uint64[::1], int64, int64, int64[:,::1], int64[::1], int64[:,::1], int64, int64[::1], uint64, int64[::1],"
     " int64[::1], int64[::1])"
@@ -83,11 +90,9 @@ def probe(
 
     `ordered`: rows of a key are in the order of their times, so that a chain need not be followed to its end.
     """
-    turn, stride, size = pages.size - 1, rows.shape[1], BLOCK
+    turn, stride, size, total = pages.size - 1, rows.shape[1], BLOCK, count[0]
     bounds, who, numbers = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    total = count[0]
-    for i in range(start, min(start + BLOCK, hashes.size)):
-        fetch_row(slots, (np.int64(hashes[i]) & (slots.shape[0] - 1)) * 2)
+    fetch_slots(slots, hashes, start)
     while start < hashes.size:
         end = min(start + size, hashes.size)
         found = find_heads(hashes, start, end, rows, pages, slots, base, valid, shift, bounds, who, numbers)
@@ -99,11 +104,9 @@ def probe(
                 begins, before = rows[row, 2], rows[row, 1]
                 late = begins >= low[i]
                 near = max(rows[row, 3], last[i]) - min(begins, first[i]) <= window
-                ones[total] = i
-                others[total] = number
+                ones[total], others[total] = i, number
                 total += np.int64(late & near & (number < limit))
-                who[going] = i
-                numbers[going] = before
+                who[going], numbers[going] = i, before
                 if (before >= bounds[i - start]) & (late | (not ordered)):
                     fetch_row(rows, (pages[(before >> PAGE) & turn] + (before & REST)) * stride)
                     going += 1
