@@ -37,8 +37,8 @@ def plans(run: Run) -> None:
     for workers in run.each("workers", (1, 2)):
         for method, strategy in (WAYS[0], WAYS[-1]):
             name = f"{method}, {strategy}, {workers} worker{'s' * (workers > 1)}"
-            found = [measure(_load(), method, strategy, workers) for _ in range(1 if run.quick else 2)]
-            _report(run, name, min(found, key=lambda each: each.held_up))
+            tries = [measure(_load(), method, strategy, workers) for _ in range(1 if run.quick else 2)]
+            _report(run, name, min(tries, key=lambda each: each.held_up))
 
 
 @figure("hybmig-1", "latency while a plan changes, by method, over time, with the compiled join")
