@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dataflow.asking.folder import check_run_name
 from dataflow.asking.naming import suggest
+from dataflow.asking.network import ControlAddress
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.commands import (
     explaining,
@@ -38,7 +39,17 @@ from dataflow.launch.cluster import run_cluster
 from dataflow.launch.environment import hosts_of_environment, names_manager
 from dataflow.launch.guests import Guest, free_port, run_guest
 from dataflow.launch.health import parse_health
-from dataflow.launch.hosts import Cluster, ClusterError, Tls, is_loopback, parse_hosts
+from dataflow.launch.hosts import (
+    Cluster,
+    ClusterError,
+    Tls,
+    is_loopback,
+    parse_address,
+    parse_hosts,
+    read_secret,
+    read_tls,
+    readable,
+)
 from dataflow.launch.report import RemoteTraceback
 from dataflow.launch.supervisor import Settings
 from dataflow.recovery.policy import Recovery
@@ -118,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("program", metavar="MODULE:MAIN", help="an asynchronous function in an importable module")
     run.add_argument("arguments", nargs="*", help="passed on to main, as strings (after -- if they start with -)")
     run.add_argument("--name", metavar="NAME", help="by which it is found from another shell (default: MODULE)")
+    run.add_argument("--control", metavar="HOST:PORT", help="be asked and steered there, too, by those with --secret")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="workers on each host (default: 1)")
     run.add_argument("--hosts", metavar="FILE", help="one host:port per line; or slurm, or kubernetes:SERVICE:REPLICAS")
     run.add_argument("--join", metavar="HOST:PORT", help="join a run that listens there (its first host)")
@@ -202,6 +214,7 @@ def _run(options: argparse.Namespace) -> int:
     recovery = _recovery(options)
     guest = _guest(options)
     cluster = _cluster(options) if guest is None else None
+    control = _control(options)
     on_spark.check_options(options)
     try:
         with ExitStack() as stack:
@@ -209,7 +222,7 @@ def _run(options: argparse.Namespace) -> int:
                 from dataflow.page.beside import page_beside
 
                 stack.enter_context(page_beside())
-            _start(program, options, settings, recovery, guest or cluster)
+            _start(program, options, settings, recovery, guest or cluster, control)
     except ClusterError:
         raise
     except BrokenPipeError:
@@ -244,6 +257,7 @@ def _start(
     settings: Settings,
     recovery: Recovery | None,
     others: Guest | Cluster | None,
+    control: ControlAddress | None,
 ) -> None:
     name = options.name if options.name is not None else suggest(options.program.partition(":")[0])
     if options.on == "spark":
@@ -254,7 +268,7 @@ def _start(
         run_guest(program, tuple(options.arguments), others, settings)
     elif others is not None:
         begin_logging(settings.log)
-        run_cluster(program, tuple(options.arguments), others, settings, recovery, name)
+        run_cluster(program, tuple(options.arguments), others, settings, recovery, name, control)
     else:
         execute(
             program,
@@ -267,6 +281,7 @@ def _start(
             recovery=recovery,
             name=name,
             log=settings.log,
+            control=control,
         )
 
 
@@ -297,12 +312,12 @@ def _find(name: str) -> Main:
 def _guest(options: argparse.Namespace) -> Guest | None:
     if options.join is None:
         return None
-    for name in ("hosts", "process", "recovery", "on"):
+    for name in ("hosts", "process", "recovery", "on", "control"):
         if getattr(options, name) is not None:
             raise UsageError(f"--join joins a run that others have started: leave out --{name}")
     if options.secret is None:
         raise UsageError("--join needs --secret: that of the run")
-    ((name, port),) = parse_hosts(options.join)
+    name, port = parse_address(options.join, "--join")
     listen, colon, own = (options.listen or "127.0.0.1").rpartition(":")
     if not colon or not own.isdecimal():
         listen, own = options.listen or "127.0.0.1", ""
@@ -311,14 +326,15 @@ def _guest(options: argparse.Namespace) -> Guest | None:
             f"the run is at {name}, and its workers connect to this host: say --listen ADDRESS, one that they can reach"
         )
     first = int(own) if own else free_port(listen, options.workers)
-    secret, tls = _read_secret(options.secret), _tls(options)
+    secret, tls = read_secret(options.secret), _tls(options)
     return Guest((name, port), listen, first, options.workers, secret, tls, options.wait)
 
 
 def _cluster(options: argparse.Namespace) -> Cluster | None:
     if options.hosts is None:
+        of_control = () if options.control is None else ("secret", "cert", "key", "ca")
         for name in ("process", "secret", "listen", "cert", "key", "ca", "health"):
-            if getattr(options, name) is not None:
+            if getattr(options, name) is not None and name not in of_control:
                 raise UsageError(f"--{name} is for several hosts: give --hosts as well")
         return None
     manager = names_manager(options.hosts)
@@ -329,43 +345,30 @@ def _cluster(options: argparse.Namespace) -> Cluster | None:
         hosts, process = hosts_of_environment(options.hosts, os.environ)
         process = process if options.process is None else options.process
     else:
-        hosts = parse_hosts(_readable(Path(options.hosts)).read_bytes().decode("utf-8", "backslashreplace"))
+        hosts = parse_hosts(readable(Path(options.hosts)).read_bytes().decode("utf-8", "backslashreplace"))
         process = options.process
     mine = hosts[process][0] if 0 <= process < len(hosts) else "127.0.0.1"
     return Cluster(
         hosts,
         process,
         options.workers,
-        _read_secret(options.secret),
+        read_secret(options.secret),
         options.listen or (mine if is_loopback(mine) else "127.0.0.1"),
         tls,
         options.wait,
     )
 
 
-def _tls(options: argparse.Namespace) -> Tls | None:
-    if not (options.cert or options.key or options.ca):
+def _control(options: argparse.Namespace) -> ControlAddress | None:
+    if options.control is None:
         return None
-    if not (options.cert and options.key and options.ca):
-        raise UsageError("TLS needs --cert, --key and --ca, all three")
-    return Tls(_readable(options.cert), _readable(options.key), _readable(options.ca))
+    if options.secret is None:
+        raise UsageError("--control lets in whoever knows a secret: give --secret FILE (python -m dataflow secret)")
+    return ControlAddress(parse_address(options.control, "--control"), read_secret(options.secret), _tls(options))
 
 
-def _readable(path: Path) -> Path:
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    return path
-
-
-def _read_secret(path: Path) -> bytes:
-    secret = _readable(path).read_bytes().strip()
-    found = path.stat()
-    by_others = 0o077 if found.st_uid == os.geteuid() else 0o027  # a manager's own file may be given to our group
-    if found.st_mode & by_others:
-        raise UsageError(f"others can read {path}: chmod 600 it, or it is no secret")
-    return secret
+def _tls(options: argparse.Namespace) -> Tls | None:
+    return read_tls(options.cert, options.key, options.ca)
 
 
 def _show(error: Exception) -> None:

@@ -24,6 +24,7 @@ from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.logs import begin_logging
 
 if TYPE_CHECKING:
+    from dataflow.asking.network import ControlAddress
     from dataflow.recovery.policy import Recovery
     from dataflow.run.worker import A, R, Worker
 
@@ -42,6 +43,7 @@ def execute(
     recovery: str | os.PathLike[str] | Recovery | None = None,
     name: str | None = None,
     log: str = "",
+    control: ControlAddress | None = None,
 ) -> list[R]:
     """Runs `await main(worker, *args)` on each worker, and then until every dataflow is complete.
 
@@ -53,6 +55,7 @@ def execute(
     are kept (a folder, for example), or how (`Recovery`); the run is tried again when it fails, and the same call goes
     on from the last snapshot. `name`: by which other shells find and steer it (`python -m dataflow`); the program's.
     `log`: sets up `logging` in all processes, at a level: "info", or "info json" (docs/operating.md).
+    `control`: where it is found and steered from other hosts, by those who know a secret.
 
     >>> async def main(worker):
     ...     with worker.dataflow() as scope:
@@ -72,7 +75,7 @@ def execute(
     teller.close()
     name = suggest() if name is None else name
     try:
-        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name, log)
+        return _execute(main, args, workers, in_process, debug, limit, prefix, warn_after, recovery, name, log, control)
     except Exception as error:
         from dataflow.run.cells import point_at_cell
 
@@ -92,11 +95,12 @@ def _execute(
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str,
     log: str,
+    control: ControlAddress | None,
 ) -> list[R]:
     if workers == 1 or in_process:
         from dataflow.sharing import run_shared
 
-        return run_shared(main, args, workers, debug, limit, warn_after, recovery, name)
+        return run_shared(main, args, workers, debug, limit, warn_after, recovery, name, control)
     with standard_numbers_taken(), spawning() as spawned:  # which loads the engine while this process does
         from dataflow.launch.supervisor import Settings, run_processes
         from dataflow.recovery.policy import as_recovery
@@ -104,7 +108,7 @@ def _execute(
         settings = Settings(debug, limit, prefix, warn_after=warn_after, log=log)
         policy = as_recovery(recovery)
         results = run_processes(
-            main, args, range(workers), workers, settings, recovery=policy, name=name, spawned=spawned
+            main, args, range(workers), workers, settings, recovery=policy, name=name, control=control, spawned=spawned
         )
         return [results[worker] for worker in sorted(results)]
 

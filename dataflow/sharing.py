@@ -11,6 +11,7 @@ import trio
 from dataflow.asking.answers.known import AT_WORKER
 from dataflow.asking.door import Door, opened
 from dataflow.asking.messages import Question, Refused, decode_answer
+from dataflow.asking.network import ControlAddress
 from dataflow.asking.run import answer
 from dataflow.comm.messages import Membership
 from dataflow.comm.transport import InProcess
@@ -33,11 +34,12 @@ def run_shared(
     warn_after: float | None,
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str | None,
+    control: ControlAddress | None = None,
 ) -> list[R]:
     """Runs workers in a loop that starts here."""
     with sigterm_interrupts():
         try:
-            return run_trio(share, main, args, workers, debug, limit, warn_after, recovery, name)
+            return run_trio(share, main, args, workers, debug, limit, warn_after, recovery, name, control)
         except BaseExceptionGroup as group:
             error = unwrap(group)
         # Here, and not there: the group would be its context, and a notebook shows what has one without colours.
@@ -53,6 +55,7 @@ async def share(
     warn_after: float | None,
     recovery: str | os.PathLike[str] | Recovery | None,
     name: str | None,
+    control: ControlAddress | None = None,
 ) -> list[R]:
     """Runs workers in the loop that runs here."""
     require_trio()
@@ -67,7 +70,7 @@ async def share(
             everyone.clear()
 
     policy = as_recovery(recovery)
-    with opened(name, workers) as door:
+    with opened(name, workers, control) as door:
         async with _served(door, everyone):
             return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
 

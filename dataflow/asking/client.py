@@ -7,20 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dataflow.asking.elsewhere import Elsewhere, ask_elsewhere
 from dataflow.asking.folder import SOCKET, RunsFolder, check_run_name, open_folders
-from dataflow.asking.messages import LONGEST_ANSWER, Question, decode_answer, encode_question
-from dataflow.errors import DataflowError
+from dataflow.asking.messages import LONGEST_ANSWER, NoSuchRun, Question, decode_answer, encode_question
 from dataflow.launch.framing import TooLong, cut_message, frame
+
+__all__ = ["NoSuchRun", "ask_run", "list_runs"]
 
 _CHUNK = 1 << 16
 
 
-class NoSuchRun(DataflowError):
-    """There is no run of that name, or none that answers."""
-
-
 def ask_run(name: str, question: Question, timeout: float) -> object:
     """The answer of a run. NoSuchRun if there is none of that name, or it ends or is silent; Refused if it says no."""
+    if isinstance(name, Elsewhere):
+        return ask_elsewhere(name, question, timeout)
     check_run_name(name)
     with open_folders() as folders:
         for folder in folders:

@@ -21,6 +21,7 @@ from dataflow.asking.answers.known import AT_RUN
 from dataflow.asking.folder import LOCK, SOCKET, NoFolder, RunsFolder, check_run_name, make_folder
 from dataflow.asking.messages import Question
 from dataflow.asking.naming import Suggested
+from dataflow.asking.network import ControlAddress, serve_network
 from dataflow.asking.run import AskWorker, NamedRun, RunFacts, answer
 from dataflow.asking.serving import serve
 from dataflow.errors import DataflowError, Terminated
@@ -38,6 +39,7 @@ class Door:
 
     facts: RunFacts
     listener: socket.socket
+    network: tuple[socket.socket, ControlAddress] | None = None  # where it is asked from other hosts
 
     async def serve(self, ask_worker: AskWorker) -> None:
         """Answers whoever asks, until it is cancelled. Terminated, if somebody asks the run to stop."""
@@ -48,19 +50,21 @@ class Door:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve, self.listener, respond)
+            if self.network is not None:
+                nursery.start_soon(serve_network, *self.network, respond)
             await run.stopping.wait()
             raise Terminated(f"{self.facts.name!r} was asked to stop (python -m dataflow stop)")
 
 
 @contextmanager
-def opened(name: str | None, workers: int) -> Iterator[Door | None]:
+def opened(name: str | None, workers: int, control: ControlAddress | None = None) -> Iterator[Door | None]:
     """The door of a run that begins; None if it has no name. NameTaken if there is a run of that name."""
     if name is None:
         yield None
         return
     if isinstance(name, Suggested):
         with ExitStack() as stack:
-            yield _open_first(stack, name, workers)
+            yield _open_first(stack, name, workers, control)
         return
     check_run_name(name)
     with make_folder() as folder, _locked(folder, name), socket.socket(socket.AF_UNIX) as listener:
@@ -71,20 +75,27 @@ def opened(name: str | None, workers: int) -> Iterator[Door | None]:
         try:
             os.chmod(file, 0o600, dir_fd=folder.fd)
             listener.listen(_BACKLOG)
-            yield Door(RunFacts(name, os.getpid(), workers, time.time()), listener)
+            facts = RunFacts(name, os.getpid(), workers, time.time())
+            if control is None:
+                yield Door(facts, listener)
+            else:
+                with control.listen() as outside:
+                    yield Door(facts, listener, (outside, control))
         finally:
             with suppress(FileNotFoundError):  # somebody has cleaned up
                 os.unlink(file, dir_fd=folder.fd)
 
 
-def _open_first(stack: ExitStack, name: Suggested, workers: int) -> Door | None:
-    """The door of the first of the names that is free; None if there cannot be one here: nobody has asked for it."""
+def _open_first(stack: ExitStack, name: Suggested, workers: int, control: ControlAddress | None) -> Door | None:
+    """The door of the first of the names that is free; None if there cannot be one here and nobody has asked for it."""
     for each in name.each():
         try:
-            return stack.enter_context(opened(each, workers))
+            return stack.enter_context(opened(each, workers, control))
         except NameTaken:
             continue
         except (NoFolder, OSError):
+            if control is not None:
+                raise
             return None
     return None
 

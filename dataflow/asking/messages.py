@@ -17,6 +17,10 @@ LONGEST_ANSWER = 1 << 26
 Arguments: TypeAlias = Mapping[str, object]
 
 
+class NoSuchRun(DataflowError):
+    """There is no run of that name, or none that answers."""
+
+
 class Refused(DataflowError):
     """A question that cannot be answered; the message says why."""
 

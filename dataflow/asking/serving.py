@@ -78,14 +78,15 @@ async def _attend(
             message = await _receive(client)
         if asking.cancelled_caught or message is None:
             return
-        answer = await _respond(message, respond)
+        answer = await respond_to(message, respond)
         with trio.move_on_after(bounds.seconds):
             await _send(client, frame(answer))
     except OSError:
         return  # whoever asked is gone, and nobody else wants to know
 
 
-async def _respond(message: bytes, respond: Callable[[Question], Awaitable[bytes]]) -> bytes:
+async def respond_to(message: bytes, respond: Callable[[Question], Awaitable[bytes]]) -> bytes:
+    """The answer to what is, perhaps, a question; encoded."""
     try:
         question = decode_question(message)
     except ValueError as error:

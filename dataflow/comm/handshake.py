@@ -51,9 +51,13 @@ class Identity:
 
 SUPERVISORS = 1 << 20  # added to the number of a host, so that no supervisor takes a worker for one of its own
 
+RUN, ASKER = 1 << 21, (1 << 21) + 1  # at the control address of a run: who answers, and who asks
+
 
 def party(number: int) -> str:
     """How messages call whoever has that number."""
+    if number in (RUN, ASKER):
+        return "the run" if number == RUN else "a client"
     return f"host {number - SUPERVISORS}" if number >= SUPERVISORS else f"worker {number}"
 
 

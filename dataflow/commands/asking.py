@@ -5,15 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from dataflow.asking.client import ask_run
+from dataflow.asking.elsewhere import Elsewhere
+from dataflow.asking.folder import check_run_name
 from dataflow.asking.messages import Question
 from dataflow.comm.codec import require_list, require_mapping
 from dataflow.errors import DataflowError
+from dataflow.launch.hosts import ClusterError, parse_address, read_secret, read_tls
 from dataflow.run.readings import WorkerReading
 
 PATIENCE = 15.0  # seconds for a run to answer: a worker answers between two steps
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
+
+
+class WrongCommand(DataflowError):
+    """Something on the command line that cannot be right, whatever the run is."""
+
 
 _STATUS = "\n\nexit status: 0 when the run has answered, 1 when not (the message says why), 2 for a wrong command\n"
 
@@ -34,15 +43,45 @@ def add_command(
         epilog=examples.rstrip() + _STATUS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=lambda options: told(command, options))
-    parser.add_argument("run", metavar="RUN", help="its name (python -m dataflow list)")
+    add_run(parser, command)
     return parser
+
+
+def add_run(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
+    """The run that a command is about: its first argument, and how it is reached if it is elsewhere."""
+    parser.set_defaults(command=lambda options: told(command, options))
+    parser.add_argument("run", metavar="RUN", help="its name (python -m dataflow list), or HOST:PORT of its --control")
+    group = parser.add_argument_group("a run on another host", "It was started with --control HOST:PORT.")
+    group.add_argument("--secret", type=Path, metavar="FILE", help="with the secret of the run")
+    group.add_argument("--cert", type=Path, metavar="FILE", help="a certificate, if the run was given one")
+    group.add_argument("--key", type=Path, dest="private_key", metavar="FILE", help="its private key")
+    group.add_argument("--ca", type=Path, metavar="FILE", help="the authority that signed both certificates")
+
+
+def find_run(options: argparse.Namespace) -> str:
+    """The run that is meant. ClusterError or WrongCommand if that cannot be right."""
+    tls = read_tls(options.cert, options.private_key, options.ca)
+    if ":" not in options.run:
+        if options.secret or tls:
+            raise WrongCommand(f"--secret is for a run at HOST:PORT, and {options.run!r} is a name on this host")
+        try:
+            return check_run_name(options.run)
+        except ValueError as error:
+            raise WrongCommand(str(error)) from None
+    address = parse_address(options.run, "a run on another host")
+    if options.secret is None:
+        raise WrongCommand(f"{options.run} is asked over the network, with its secret: give --secret FILE")
+    return Elsewhere(address, read_secret(options.secret), tls)
 
 
 def told(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Runs a command; what goes wrong is one line on standard error."""
     try:
+        options.run = find_run(options)
         return command(options)
+    except (ClusterError, WrongCommand) as error:
+        print(f"dataflow: {error}", file=sys.stderr)
+        return 2
     except (DataflowError, ValueError) as error:
         print(f"dataflow: {error}", file=sys.stderr)
         return 1

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from dataflow.asking.client import NoSuchRun
-from dataflow.asking.folder import check_run_name
 from dataflow.asking.messages import Refused
 from dataflow.commands.asking import Status, Subparsers, add_command
 from dataflow.commands.families import as_prometheus, families
@@ -52,10 +51,14 @@ class Collector:
 
     def __init__(self, run: str) -> None:
         self._run = run
+        self._name = str(run)
 
     def collect(self) -> Iterator[Metric]:
         """What there is now; only that there is nothing, if the run does not answer."""
-        yield from as_prometheus(families(self._run, self.status()[0]))
+        status = self.status()[0]
+        if status is not None:  # it knows its name, where it was asked by an address
+            self._name = str(status.facts["name"])
+        yield from as_prometheus(families(self._name, status))
 
     def status(self) -> tuple[Status | None, str]:
         """What the run says; or None, and why."""
@@ -80,7 +83,7 @@ def make_exporter(run: str, listen: str, port: int) -> WSGIServer:
         from prometheus_client import CollectorRegistry, make_wsgi_app
     except ImportError:
         raise ValueError("metrics need prometheus-client: pip install 'megaphone-dataflow[metrics]'") from None
-    collector = Collector(check_run_name(run))
+    collector = Collector(run)
     registry = CollectorRegistry()
     registry.register(collector)
     metrics = make_wsgi_app(registry, disable_compression=True)

@@ -9,7 +9,7 @@ import time
 from dataflow.asking.client import ask_run
 from dataflow.asking.messages import Question
 from dataflow.build.hooks import Movement
-from dataflow.commands.asking import PATIENCE, Subparsers, add_command
+from dataflow.commands.asking import PATIENCE, Subparsers, WrongCommand, add_command
 
 _EXAMPLES = """\
   python -m dataflow migrate app --operator totals --to even --strategy batched:64
@@ -48,7 +48,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _command(options: argparse.Namespace) -> int:
     if options.cancel == (options.to is not None):
-        raise ValueError("say --to WHERE, or --cancel")
+        raise WrongCommand("say --to WHERE, or --cancel")
     action = "cancel" if options.cancel else "dry" if options.dry_run else "begin"
     movement = _ask(options, action)
     if action == "dry":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dataflow.recovery.policy import Recovery
 
 _OF_SPARK = ("master", "conf", "package")
-_OF_HOSTS = ("hosts", "name")
+_OF_HOSTS = ("hosts", "name", "control")
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

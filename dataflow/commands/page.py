@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from dataflow.asking.folder import check_run_name
 from dataflow.commands.asking import Subparsers, add_command
 
 _EXAMPLES = """\
   python -m dataflow page app                  prints the address to open, with a token in it
   python -m dataflow page app --port 9465      at that port, for `ssh -L 9465:127.0.0.1:9465 host`
+  python -m dataflow page 10.0.0.1:9400 --secret secret.txt      a run on another host (its --control)
   python -m dataflow run mymodule:main --page  begins and ends with the run
 
 It shows the graph, frontiers, latency, bins, timelines and what loops decide, and moves bins. Only whoever has the
@@ -34,7 +34,6 @@ def _command(options: argparse.Namespace) -> int:
     from dataflow.page.beside import require_extra
 
     require_extra()
-    check_run_name(options.run)
     import trio
 
     from dataflow.page.serving import listen, serve_page

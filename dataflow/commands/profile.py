@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator
 
-from dataflow.commands.asking import Status, Subparsers, add_command
+from dataflow.commands.asking import Status, Subparsers, WrongCommand, add_command
 from dataflow.commands.tables import make_table
 from dataflow.run.readings import OperatorReading, WorkerReading
 
@@ -34,7 +34,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _command(options: argparse.Namespace) -> int:
     if not 0 < options.seconds <= 3600 or options.most < 1:
-        raise ValueError("--seconds is more than 0 and at most 3600, and --most at least 1")
+        raise WrongCommand("--seconds is more than 0 and at most 3600, and --most at least 1")
     before = Status(options.run)
     time.sleep(options.seconds)
     after = Status(options.run)

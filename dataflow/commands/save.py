@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from dataflow.asking.client import ask_run
 from dataflow.asking.messages import Question
 from dataflow.comm.codec import require_list
-from dataflow.errors import DataflowError
+from dataflow.commands.asking import WrongCommand, add_run
 
 _MARGIN = 10.0  # seconds for the run to say that its time is over
 
@@ -30,8 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(command=_command)
-    parser.add_argument("run", metavar="RUN", help="the name that the run was started with (--name)")
+    add_run(parser, _command)
     parser.add_argument("name", metavar="NAME", help="what the savepoint is to be called")
     parser.add_argument(
         "--timeout",
@@ -44,15 +42,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _command(options: argparse.Namespace) -> int:
     if not options.timeout > 0 or not options.name:
-        print("dataflow: --timeout must be more than 0, and a savepoint needs a name", file=sys.stderr)
-        return 2
+        raise WrongCommand("--timeout must be more than 0, and a savepoint needs a name")
     question = Question("save", {"name": options.name, "timeout": options.timeout})
-    try:
-        saved = require_list(ask_run(options.run, question, options.timeout + _MARGIN))
-        for each in saved:
-            dataflow, number, time = require_list(each, 3)
-            print(f"{dataflow}: snapshot {number}, at time {time}, is kept as {options.name}")
-    except (DataflowError, ValueError) as error:
-        print(f"dataflow: {error}", file=sys.stderr)
-        return 1
+    for each in require_list(ask_run(options.run, question, options.timeout + _MARGIN)):
+        dataflow, number, time = require_list(each, 3)
+        print(f"{dataflow}: snapshot {number}, at time {time}, is kept as {options.name}")
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Callable
 
 from dataflow.asking.client import ask_run
 from dataflow.asking.messages import Question
 from dataflow.comm.codec import require_list
-from dataflow.errors import DataflowError
+from dataflow.commands.asking import Subparsers, WrongCommand, add_run
 
 _MARGIN = 10.0  # seconds for the run to say that its time is over
 
@@ -22,24 +22,24 @@ exit status: 0 when it is done, 1 when it is not (the message says why), 2 for a
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
     """Adds the commands."""
-    scale = _add(commands, "scale", "have workers join or leave until there are so many")
+    scale = _add(commands, "scale", "have workers join or leave until there are so many", _scale)
     scale.add_argument("workers", type=int, metavar="N", help="how many workers there shall be")
-    scale.set_defaults(command=_scale)
-    drain = _add(commands, "drain", "move a worker's state to the others, and have it leave")
+    drain = _add(commands, "drain", "move a worker's state to the others, and have it leave", _drain)
     drain.add_argument("--worker", type=int, required=True, metavar="N", help="the number of the worker")
-    drain.set_defaults(command=_drain)
-    members = _add(commands, "members", "list the workers of a run")
-    members.set_defaults(command=_members)
+    _add(commands, "members", "list the workers of a run", _members)
 
 
 def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+    commands: Subparsers[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    command: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     kind = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=text, description=text.capitalize(), epilog=_EPILOG, formatter_class=kind)
-    parser.add_argument("run", metavar="RUN", help="the name that the run was started with (--name)")
+    add_run(parser, command)
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer (default: 60)"
     )
@@ -56,13 +56,8 @@ def _drain(options: argparse.Namespace) -> int:
 
 def _change(options: argparse.Namespace, question: Question) -> int:
     if not options.timeout > 0:
-        print("dataflow: --timeout must be more than 0", file=sys.stderr)
-        return 2
-    try:
-        time, seconds, first, pause = require_list(ask_run(options.run, question, options.timeout + _MARGIN), 4)
-    except (DataflowError, ValueError) as error:
-        print(f"dataflow: {error}", file=sys.stderr)
-        return 1
+        raise WrongCommand("--timeout must be more than 0")
+    time, seconds, first, pause = require_list(ask_run(options.run, question, options.timeout + _MARGIN), 4)
     parts = [f"done: as of time {time}"]
     parts += [f"{seconds:.2f} s after it was asked for"] if isinstance(seconds, float) else []
     parts += [f"the first record at a new worker after {first:.2f} s"] if isinstance(first, float) else []
@@ -72,12 +67,8 @@ def _change(options: argparse.Namespace, question: Question) -> int:
 
 
 def _members(options: argparse.Namespace) -> int:
-    try:
-        answer = ask_run(options.run, Question("members", {}), options.timeout)
-        workers, time, leaving = require_list(answer, 3)
-    except (DataflowError, ValueError) as error:
-        print(f"dataflow: {error}", file=sys.stderr)
-        return 1
+    answer = ask_run(options.run, Question("members", {}), options.timeout)
+    workers, time, leaving = require_list(answer, 3)
     since = "from the beginning" if time is None else f"as of time {time}"
     print(f"workers {', '.join(map(str, require_list(workers)))}, {since}")
     if require_list(leaving):

@@ -16,6 +16,7 @@ from dataflow.text import size_text
 _EXAMPLES = """\
   python -m dataflow status app
   python -m dataflow status app --json | jq '.workers[].dataflows[].lag_seconds'
+  python -m dataflow status 10.0.0.1:9400 --secret secret.txt      a run on another host (its --control)
 """
 
 

@@ -7,8 +7,9 @@ import time
 from contextlib import suppress
 
 from dataflow.asking.client import NoSuchRun, ask_run, list_runs
+from dataflow.asking.elsewhere import Elsewhere
 from dataflow.asking.messages import Question
-from dataflow.commands.asking import PATIENCE, Subparsers, add_command
+from dataflow.commands.asking import PATIENCE, Subparsers, WrongCommand, add_command
 
 _EXAMPLES = """\
   python -m dataflow stop app
@@ -33,7 +34,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _command(options: argparse.Namespace) -> int:
     if not options.timeout > 0:
-        raise ValueError("--timeout must be more than 0")
+        raise WrongCommand("--timeout must be more than 0")
     if options.save is not None:
         question = Question("save", {"name": options.save, "timeout": options.timeout})
         ask_run(options.run, question, options.timeout + PATIENCE)
@@ -42,9 +43,20 @@ def _command(options: argparse.Namespace) -> int:
     with suppress(NoSuchRun):  # it ended before the answer was sent, which is what we want to know
         ask_run(options.run, Question("stop"), options.timeout)
     deadline = time.monotonic() + options.timeout
-    while options.run in list_runs():
+    while _is_there(options.run):
         if time.monotonic() > deadline:
             raise NoSuchRun(f"{options.run!r} was told to stop, and is still there after {options.timeout:g} seconds")
         time.sleep(_LOOK)
     print(f"{options.run} has stopped")
     return 0
+
+
+def _is_there(run: str) -> bool:
+    """Whether a run has not ended yet."""
+    if not isinstance(run, Elsewhere):
+        return run in list_runs()
+    try:
+        ask_run(run, Question("who"), PATIENCE)
+    except NoSuchRun:
+        return False
+    return True

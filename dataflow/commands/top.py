@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from dataflow.commands.asking import Status, Subparsers, add_command
+from dataflow.commands.asking import Status, Subparsers, WrongCommand, add_command
 from dataflow.commands.status import by_dataflow
 from dataflow.commands.tables import duration_text, make_table
 from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading
@@ -41,7 +41,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _command(options: argparse.Namespace) -> int:
     if not 0 < options.every <= 3600 or (options.frames is not None and options.frames < 1):
-        raise ValueError("--every is more than 0 and at most 3600, and --frames at least 1")
+        raise WrongCommand("--every is more than 0 and at most 3600, and --frames at least 1")
     terminal = sys.stdout.isatty()
     before, shown = Status(options.run), 0
     while options.frames is None or shown < options.frames:

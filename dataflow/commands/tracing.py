@@ -11,7 +11,7 @@ from dataflow.asking.answers.trace import LONGEST
 from dataflow.asking.client import ask_run
 from dataflow.asking.messages import Question
 from dataflow.comm.codec import require_list
-from dataflow.commands.asking import PATIENCE, Subparsers, add_command
+from dataflow.commands.asking import PATIENCE, Subparsers, WrongCommand, add_command
 from dataflow.run.tracing import StepTrace
 
 _EXAMPLES = """\
@@ -38,7 +38,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _command(options: argparse.Namespace) -> int:
     if not 0 < options.seconds <= LONGEST:
-        raise ValueError(f"--seconds is more than 0 and at most {LONGEST:g}")
+        raise WrongCommand(f"--seconds is more than 0 and at most {LONGEST:g}")
     question = Question("trace", {"seconds": options.seconds})
     timelines = [
         each

@@ -12,7 +12,7 @@ from dataflow.build.stream import Stream
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import ticks
-from dataflow.joins.folds import LEFT, RIGHT, AsOfFold, DuplicateFold, IntervalFold, JoinFold, Sided, TableFold
+from dataflow.joins.folds import LEFT, RIGHT, AsOfFold, DuplicateFold, IntervalFold, JoinFold, Sided
 from dataflow.state import native
 from dataflow.time.durations import Duration
 from dataflow.time.timestamp import unit_of
@@ -53,11 +53,14 @@ def as_of_join(
     key: Callable[[L], Key],
     right_key: Callable[[R], Key] | None = None,
     tolerance: int | Duration | None = None,
-    how: Literal["inner", "left"] = "left",
+    how: Outer = "left",
     name: str = "as_of_join",
-) -> Stream[tuple[Key, L, R | None]]:
+) -> Stream[tuple[Key, L | None, R | None]]:
     """(key, left, right) for each left record, with the last right one at or before its time, at most `tolerance`
-    before; with None if there is none (`how="inner"`: not at all)."""
+    before; with None if there is none (`how="inner"`: not at all).
+
+    `how`: "right" or "outer" give right records that no left one got as well, when `tolerance` has passed since.
+    """
     return _native(as_of_plan(left, right, key, right_key, tolerance, how, name), name)
 
 
@@ -101,12 +104,8 @@ def interval_plan(
     name: str,
 ) -> tuple[Stream[Sided], JoinFold]:
     """The parts of an interval join."""
-    if how not in ("inner", "left", "right", "outer"):
-        raise ConstructionError(f"{name}: how is 'inner', 'left', 'right' or 'outer', not {how!r}")
-    unit = unit_of(left.scope.domain)
-    since, until = ticks(before, unit, f"{name}: before"), ticks(after, unit, f"{name}: after")
-    alone = (how in ("left", "outer"), how in ("right", "outer"))
-    return _sides(left, right, key, right_key or key, name), IntervalFold(since, until, alone)
+    fold = interval_fold(unit_of(left.scope.domain), before, after, how, name)
+    return _sides(left, right, key, right_key or key, name), fold
 
 
 def as_of_plan(
@@ -119,8 +118,8 @@ def as_of_plan(
     name: str,
 ) -> tuple[Stream[Sided], JoinFold]:
     """The parts of an as-of join."""
-    limit = None if tolerance is None else ticks(tolerance, unit_of(left.scope.domain), f"{name}: tolerance")
-    return _sides(left, right, key, right_key or key, name), AsOfFold(limit, _left(how, name))
+    fold = as_of_fold(unit_of(left.scope.domain), tolerance, how, name)
+    return _sides(left, right, key, right_key or key, name), fold
 
 
 def table_plan(
@@ -129,7 +128,7 @@ def table_plan(
     """The parts of a join with a table."""
     require_callable(key, name, "key")
     rows = table.map(partial(_row, name), name=f"{name} (table)")
-    return _tagged(stream, key, LEFT, name).concat(rows), TableFold(_left(how, name))
+    return _tagged(stream, key, LEFT, name).concat(rows), table_fold(how, name)
 
 
 def duplicate_plan(
@@ -140,10 +139,44 @@ def duplicate_plan(
     return _tagged(stream, key, LEFT, name), DuplicateFold(length)
 
 
-def _left(how: str, name: str) -> bool:
-    if how not in ("inner", "left"):
-        raise ConstructionError(f"{name}: how is 'inner' or 'left', not {how!r}")
-    return how == "left"
+# The folds, on rows or on columns
+
+
+def interval_fold(
+    unit: str, before: int | Duration, after: int | Duration, how: str, name: str, columns: bool = False
+) -> IntervalFold:
+    """The fold of an interval join."""
+    since, until = ticks(before, unit, f"{name}: before"), ticks(after, unit, f"{name}: after")
+    return IntervalFold(since, until, _alone(how, name), columns)
+
+
+def as_of_fold(unit: str, tolerance: int | Duration | None, how: str, name: str, columns: bool = False) -> AsOfFold:
+    """The fold of an as-of join."""
+    alone = _alone(how, name)
+    if tolerance is None and alone[RIGHT]:
+        raise ConstructionError(
+            f"{name}: how={how!r} gives right records that no left one gets, and without tolerance= the last of them "
+            "may be got at any time to come: say how long they count, or how='left'"
+        )
+    limit = None if tolerance is None else ticks(tolerance, unit, f"{name}: tolerance")
+    return AsOfFold(limit, alone, columns)
+
+
+def table_fold(how: str, name: str, columns: bool = False) -> AsOfFold:
+    """The fold of a join with a table: a row counts until another replaces it."""
+    alone = _alone(how, name)
+    if alone[RIGHT]:
+        raise ConstructionError(
+            f"{name}: how is 'inner' or 'left', not {how!r}: a row of a table is there until it is replaced, whoever "
+            "asks for it, so there is no time at which it comes out alone"
+        )
+    return AsOfFold(None, alone, columns)
+
+
+def _alone(how: str, name: str) -> tuple[bool, bool]:
+    if how not in ("inner", "left", "right", "outer"):
+        raise ConstructionError(f"{name}: how is 'inner', 'left', 'right' or 'outer', not {how!r}")
+    return how in ("left", "outer"), how in ("right", "outer")
 
 
 def _sides(left: Stream[Value], right: Stream[Value], key: KeyOf, right_key: KeyOf, name: str) -> Stream[Sided]:

@@ -22,7 +22,8 @@ results, and exceptions that can be raised again. `framing`: whole messages.
 
 - `guests`: hosts that join a run. `talk`: whole messages between two supervisors.
 - `hosts`: the file that says where everybody is. `environment`: what Slurm or Kubernetes say of that; `nodelist`:
-  Slurm's lists of nodes. `mesh`: connections between hosts. `cluster`: supervisors of several hosts, which keep an eye
-  on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they say to each
-  other. `strangers`: what is said about connections that were turned away. `health`: what managers ask over HTTP.
+  Slurm's lists of nodes. `mesh`: connections between hosts. `greeting`: the handshake with those who are not trusted
+  yet; `strangers`: what is said about connections that were turned away. `cluster`: supervisors of several hosts, which
+  keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they
+  say to each other. `health`: what managers ask over HTTP.
 """

@@ -19,6 +19,7 @@ from typing import NoReturn
 import trio
 
 from dataflow.asking.messages import Question
+from dataflow.asking.network import ControlAddress
 from dataflow.comm.handshake import SUPERVISORS, Identity, Keys
 from dataflow.comm.link import Link
 from dataflow.comm.pipes import Pipe
@@ -64,10 +65,11 @@ def run_cluster(
     settings: Settings,
     recovery: Recovery | None = None,
     name: str | None = None,
+    control: ControlAddress | None = None,
 ) -> list[object]:
     """Runs this host's share of a program; returns what main returned on every worker of every host.
 
-    With a `name` the run can be asked things on host 0, where worker 0 is.
+    With a `name` the run can be asked things on host 0, where worker 0 is; and at `control`, which is there too.
     """
     check_main(main, cluster.workers)
 
@@ -85,6 +87,7 @@ def run_cluster(
         recovery,
         partial(run_host_lives, cluster),
         name if cluster.process == 0 else None,
+        control=control,
     )
     return [results.get(worker) for worker in range(cluster.peers)]  # a host that has left does not know of others
 

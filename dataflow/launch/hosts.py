@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import ssl
 from dataclasses import dataclass
@@ -107,6 +108,46 @@ class Cluster:
         return cluster_digest(self.hosts, self.workers)
 
 
+def read_secret(path: Path) -> bytes:
+    """The secret in a file, which nobody else may read."""
+    secret = readable(path).read_bytes().strip()
+    found = path.stat()
+    by_others = 0o077 if found.st_uid == os.geteuid() else 0o027  # a manager's own file may be given to our group
+    if found.st_mode & by_others:
+        raise ClusterError(f"others can read {path}: chmod 600 it, or it is no secret")
+    return secret
+
+
+def read_tls(cert: Path | None, key: Path | None, ca: Path | None) -> Tls | None:
+    """What the three options for TLS say; None if there are none."""
+    if not (cert or key or ca):
+        return None
+    if not (cert and key and ca):
+        raise ClusterError("TLS needs --cert, --key and --ca, all three")
+    return Tls(readable(cert), readable(key), readable(ca))
+
+
+def readable(path: Path) -> Path:
+    """The path of a file that can be read."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ClusterError(f"cannot read {path}: {error.strerror}") from None
+    return path
+
+
+def parse_address(text: str, what: str) -> tuple[str, int]:
+    """A `host:port`; `what` is how the message calls it if it is none.
+
+    >>> parse_address("[::1]:9000", "--control")
+    ('::1', 9000)
+    """
+    name, colon, port = text.rpartition(":")
+    if not colon or not name or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ClusterError(f"{what} should be host:port, and is {text!r}")
+    return name.strip("[]"), int(port)
+
+
 def parse_hosts(text: str) -> tuple[tuple[str, int], ...]:
     """The hosts of a file: one `host:port` per line; `#` starts a comment.
 
@@ -118,10 +159,7 @@ def parse_hosts(text: str) -> tuple[tuple[str, int], ...]:
         entry = line.partition("#")[0].strip()
         if not entry:
             continue
-        name, colon, port = entry.rpartition(":")
-        if not colon or not name or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ClusterError(f"line {number} of the file of hosts should be host:port, and is {entry!r}")
-        hosts.append((name.strip("[]"), int(port)))
+        hosts.append(parse_address(entry, f"line {number} of the file of hosts"))
     if not hosts:
         raise ClusterError("the file of hosts names no host")
     if len(set(hosts)) < len(hosts):

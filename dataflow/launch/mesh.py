@@ -14,18 +14,10 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from dataflow.comm.handshake import (
-    ANSWER_SIZE,
-    GREETING_SIZE,
-    PROOF_SIZE,
-    Connector,
-    Identity,
-    Keys,
-    Listener,
-    party,
-)
+from dataflow.comm.handshake import ANSWER_SIZE, Connector, Identity, Keys, party
 from dataflow.comm.pipes import Pipe, SocketPipe, StreamPipe
 from dataflow.errors import HandshakeError, ProtocolError
+from dataflow.launch.greeting import HANDSHAKE, REFUSALS, HandshakeEnded, accept, address_of, exactly, reason_of, wrap
 from dataflow.launch.hosts import ClusterError, Tls, Unreachable
 from dataflow.launch.printer import Printer
 from dataflow.launch.strangers import Strangers
@@ -33,9 +25,7 @@ from dataflow.launch.talk import Talk
 
 Address = tuple[str, int]
 
-_HANDSHAKE = 5.0  # seconds for a handshake, so that a silent stranger does not occupy us
 _AT_ONCE = 256  # handshakes: each has an open file, and strangers must not take all of them
-_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 5))  # seconds, seconds, times
 _PRINTING = 1.0  # seconds for what was said about strangers to be written
 
 
@@ -129,17 +119,17 @@ async def serve_others(
     strangers = Strangers()
 
     async def welcome(stream: trio.SocketStream) -> None:
-        whence = _whence(stream)
+        whence = address_of(stream)
         try:
-            with trio.fail_after(_HANDSHAKE):
-                _, wrapped, keys = await _accept(me, stream, context)
+            with trio.fail_after(HANDSHAKE):
+                _, wrapped, keys = await accept(me, stream, context)
             talk = Talk(_pipe(wrapped), keys)
             try:
                 await serve(talk)
             finally:
                 await talk.close()
-        except (*_REFUSALS, ProtocolError, ValueError) as error:
-            line = strangers.turned_away(whence, _reason(error))
+        except (*REFUSALS, ProtocolError, ValueError) as error:
+            line = strangers.turned_away(whence, reason_of(error))
             if line is not None:
                 printer.put(f"{line}\n")
 
@@ -172,14 +162,14 @@ async def _connect(
             await trio.sleep(0.1)  # not there yet
             continue
         try:
-            with trio.fail_after(_HANDSHAKE):
-                wrapped = await _wrap(stream, context, address[0])
+            with trio.fail_after(HANDSHAKE):
+                wrapped = await wrap(stream, context, address[0])
                 connector = Connector(me, peer)
                 await wrapped.send_all(connector.greeting())
-                proof, keys = connector.finish(await _exactly(wrapped, ANSWER_SIZE))
+                proof, keys = connector.finish(await exactly(wrapped, ANSWER_SIZE))
                 await wrapped.send_all(proof)
-        except (OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended) as error:
-            reasons[peer] = f"it turned us away: {_reason(error)}; it says more about that on its own side"
+        except (OSError, trio.BrokenResourceError, trio.TooSlowError, HandshakeEnded) as error:
+            reasons[peer] = f"it turned us away: {reason_of(error)}; it says more about that on its own side"
             await trio.aclose_forcefully(stream)
             await trio.sleep(0.1)  # it was there for a moment, or turned us away and will say why
             continue
@@ -241,26 +231,26 @@ class _Door:
                     oldest = next(iter(self._waiting))  # the handshake that has taken longest
                     del self._waiting[oldest]
                     oldest.cancel()
-                scope = trio.CancelScope(deadline=trio.current_time() + _HANDSHAKE)
+                scope = trio.CancelScope(deadline=trio.current_time() + HANDSHAKE)
                 self._waiting[scope] = None
                 nursery.start_soon(self._welcome, stream, context, scope, done)
 
     async def _welcome(
         self, stream: trio.SocketStream, context: ssl.SSLContext | None, scope: trio.CancelScope, done: trio.CancelScope
     ) -> None:
-        whence = _whence(stream)  # at once: a peer that has left cannot be asked any more
+        whence = address_of(stream)  # at once: a peer that has left cannot be asked any more
         try:
             with scope:
-                peer, wrapped, keys = await _accept(self._me, stream, context)
+                peer, wrapped, keys = await accept(self._me, stream, context)
             if scope.cancelled_caught:
                 raise trio.TooSlowError
             if peer not in self._expected or peer in self._connected:
                 raise HandshakeError(f"{party(peer)} is not expected here, or is connected already")
         except BaseException as error:
             await trio.aclose_forcefully(stream)
-            if not isinstance(error, _REFUSALS):
+            if not isinstance(error, REFUSALS):
                 raise
-            self._say(self._strangers.turned_away(whence, _reason(error)))
+            self._say(self._strangers.turned_away(whence, reason_of(error)))
             return
         finally:
             self._waiting.pop(scope, None)
@@ -283,33 +273,6 @@ class _Door:
             await trio.to_thread.run_sync(self._printer.finish, abandon_on_cancel=True)
 
 
-async def _accept(
-    me: Identity, stream: trio.SocketStream, context: ssl.SSLContext | None
-) -> tuple[int, trio.abc.Stream, Keys]:
-    wrapped = await _wrap(stream, context, None)
-    listener = Listener(me)
-    await wrapped.send_all(listener.answer(await _exactly(wrapped, GREETING_SIZE)))
-    try:
-        proof = await _exactly(wrapped, PROOF_SIZE)
-    except _Ended as error:  # it left when it saw our proof, so it may not have believed it
-        raise _Ended(f"{error}: it may have another secret (compare the files of --secret)") from None
-    peer, keys = listener.finish(proof)
-    return peer, wrapped, keys
-
-
-async def _wrap(stream: trio.SocketStream, context: ssl.SSLContext | None, hostname: str | None) -> trio.abc.Stream:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # the system finds out when a host is gone silently
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    if context is None:
-        return stream
-    wrapped = trio.SSLStream(stream, context, server_hostname=hostname, server_side=hostname is None)
-    await wrapped.do_handshake()
-    return wrapped
-
-
 def _pipe(stream: trio.abc.Stream) -> Pipe:
     if isinstance(stream, trio.SocketStream):
         return SocketPipe(_stdlib(stream))
@@ -319,36 +282,3 @@ def _pipe(stream: trio.abc.Stream) -> Pipe:
 def _stdlib(stream: trio.SocketStream) -> socket.socket:
     """The plain socket of a stream. trio gives it up, and does not close it."""
     return socket.socket(fileno=stream.socket.detach())
-
-
-class _Ended(Exception):
-    """The connection ended in the middle of the handshake."""
-
-
-_REFUSALS = (HandshakeError, OSError, trio.BrokenResourceError, trio.TooSlowError, _Ended)
-"""What a connection is turned away for."""
-
-
-async def _exactly(stream: trio.abc.Stream, size: int) -> bytes:
-    """Receives so many bytes, and not one more."""
-    received = b""
-    while len(received) < size:
-        chunk = await stream.receive_some(size - len(received))
-        if not chunk:
-            raise _Ended("the connection ended during the handshake")
-        received += chunk
-    return received
-
-
-def _whence(stream: trio.SocketStream) -> str:
-    try:
-        return str(stream.socket.getpeername()[0])
-    except OSError:
-        return "somewhere"
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, trio.TooSlowError):
-        return "it did not complete the handshake"
-    cause = error.__cause__
-    return f"{error} ({cause})" if cause is not None else str(error)

@@ -20,6 +20,7 @@ from typing import TypeVar
 import trio
 
 from dataflow.asking.door import opened
+from dataflow.asking.network import ControlAddress
 from dataflow.execute import Main, refuse_inside_a_loop
 from dataflow.launch.child import FindLinks, socket_links
 from dataflow.launch.descriptors import standard_numbers_taken
@@ -70,14 +71,15 @@ def run_processes(
     name: str | None = None,
     joins: bool = False,
     spawned: Spawned | None = None,
+    control: ControlAddress | None = None,
 ) -> ByWorker:
     """Runs workers in processes of their own until all are done; their results, by worker.
 
     `workers` are the numbers of those to run here, of `peers` in all. `find_links` is how they find each other, and
     `watch` waits for their results in place of `supervise`.
     With `recovery` they are tried again when they fail; `run_lives` is another way to do so. With a `name`, the run can
-    be asked things from other processes of this user's on this host. `joins`: they join others, who run elsewhere.
-    `spawned`: a process that is to be the zygote.
+    be asked things from other processes of this user's on this host, and at `control` by those who know its secret.
+    `joins`: they join others, who run elsewhere. `spawned`: a process that is to be the zygote.
     """
     refuse_inside_a_loop()
     if recovery is not None:
@@ -90,7 +92,7 @@ def run_processes(
     with standard_numbers_taken():
         with signals_noted() as signals:
             try:
-                with opened(name, peers) as crew.door:
+                with opened(name, peers, control) as crew.door:
                     with ExitStack() as stack:
                         parcel = _pack(stack, main, args, find_links, errand)
                         if recovery is None:

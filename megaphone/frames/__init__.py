@@ -5,6 +5,7 @@ key); `stream(scope)` builds it from the operators, and `collect` runs it.
   they can be written down and sent. narwhals was considered and rejected: its expressions cannot be asked for the
   columns that they need, and each batch would become a frame of another library. Substrait is another spelling.
 - `plan`: `frame(...)` and its steps. `running`: steps without state in one pass of Arrow's engine.
+- `joining`: joins of two frames by key and time. `schema`: which columns and types are known before anything runs.
 - `collecting`: a frame as a table, from any number of workers.
 """
 

@@ -39,6 +39,7 @@ def collect(frame: PlannedFrame, *, workers: int = 1, to: Target = "arrow") -> T
     """Runs a frame to its end and gives what comes out as a table: Arrow's, or of polars or pandas. Works in a notebook
     as well, where asyncio and threads run; interrupting the cell ends the run."""
     _require_target(to)
+    _require_heard(frame)
 
     async def main(worker: Worker) -> list[Columns]:
         parts: list[Columns] = []
@@ -53,6 +54,7 @@ def collect(frame: PlannedFrame, *, workers: int = 1, to: Target = "arrow") -> T
 def head(frame: PlannedFrame, rows: int, to: Target) -> Table:
     """The first rows that come out, on one worker; then the run is ended. See `PlannedFrame.head`."""
     _require_target(to)
+    _require_heard(frame)
     if type(rows) is not int or rows < 0:
         raise ConstructionError(f"head needs a number of rows, not {rows!r}")
 
@@ -90,6 +92,8 @@ def live(frame: PlannedFrame, *, workers: int = 1, every: float = 0.5) -> LiveRu
     came out on its worker."""
     from dataflow.notebook import live
 
+    _require_heard(frame)
+
     async def main(worker: Worker) -> Columns:
         parts: list[Columns] = []
         with worker.dataflow("frame") as scope:
@@ -103,6 +107,15 @@ def live(frame: PlannedFrame, *, workers: int = 1, every: float = 0.5) -> LiveRu
 def _require_target(to: object) -> None:
     if to not in ("arrow", "polars", "pandas", "columns"):
         raise ConstructionError(f"a frame is collected as 'arrow', 'polars', 'pandas' or 'columns', not {to!r}")
+
+
+def _require_heard(frame: PlannedFrame) -> None:
+    """Nobody would see a stream of late records here."""
+    if frame.streams_late:
+        raise ConstructionError(
+            "late='stream' gives late records to whoever goes on with plan.stream(scope).late, and here nobody does: "
+            "say late='count' to have them left out and told, or build the plan into a dataflow"
+        )
 
 
 def _joined(parts: list[Columns]) -> Columns:

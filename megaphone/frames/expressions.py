@@ -26,6 +26,11 @@ class Expression:
         """The same under another name."""
         return replace(self, name=name)
 
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column as it is."""
+        return len(self.needs) == 1 and self.arrow.equals(pc.field(*self.needs))
+
     def _with(self, other: Operand, combine: Callable[[pc.Expression, pc.Expression], pc.Expression]) -> Expression:
         right = other if isinstance(other, Expression) else lit(other)
         return Expression(self.name, combine(self.arrow, right.arrow), self.needs | right.needs)

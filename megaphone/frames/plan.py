@@ -19,7 +19,9 @@ from dataflow.state.values import Value
 from dataflow.time.durations import Duration
 from dataflow.windows.kinds import WindowKind
 from megaphone.control.updates import Update
+from megaphone.frames import schema
 from megaphone.frames.expressions import Aggregation, Expression, col
+from megaphone.frames.joining import AsOf, How, Interval, Joined, Matching, On, SameWindow, WithTable, joined
 from megaphone.frames.running import Keeping, Making, Stateless, needed, run
 from megaphone.operators.windowing import window as migratable_window
 
@@ -93,25 +95,157 @@ class PlannedFrame:
         """Windows by these columns follow."""
         return Grouped(self, by)
 
+    # Joins
+
+    def join(
+        self,
+        right: PlannedFrame,
+        *,
+        on: On = None,
+        left_on: On = None,
+        right_on: On = None,
+        within: Length | None = None,
+        before: Length | None = None,
+        after: Length | None = None,
+        window: Length | None = None,
+        how: How = "inner",
+        missing: Missing = "nan",
+        suffix: str = "_right",
+    ) -> PlannedFrame:
+        """Pairs of rows with equal keys that are near in time: at most `within` apart; or the right one from `before`
+        before the left one to `after` after it; or both in one tumbling `window`. The column `joined_at`
+        (`window_end`, with `window`) has the time of a pair, the later one of its rows.
+
+        `how`: "left", "right" or "outer" give rows that meet none as well, when none can come any more. What such a row
+        lacks is not-a-number (integers become floats), not-a-time or a missing string, or the value that `missing` has
+        for its column. Columns of one name get the `suffix` on the right; those of the key are told once."""
+        bounds = [each for each in (before, after) if each is not None]
+        if sum([within is not None, bool(bounds), window is not None]) != 1:
+            raise ConstructionError("join: say within='10s', or before= and after=, or window='1m': one of these")
+        matching: Matching = Interval(before or 0, after or 0)
+        if within is not None:
+            matching = Interval(within, within)
+        elif window is not None:
+            matching = SameWindow(window)
+        return self._joined(right, matching, on, left_on, right_on, how, missing, suffix)
+
+    def join_asof(
+        self,
+        right: PlannedFrame,
+        *,
+        on: On = None,
+        left_on: On = None,
+        right_on: On = None,
+        tolerance: Length | None = None,
+        how: How = "left",
+        missing: Missing = "nan",
+        suffix: str = "_right",
+    ) -> PlannedFrame:
+        """Each row with the last one of the other frame of its key at or before its time, at most `tolerance` before.
+        `how`, `missing`, `suffix`: as with `join`; "right" and "outer" need a tolerance."""
+        return self._joined(right, AsOf(tolerance), on, left_on, right_on, how, missing, suffix)
+
+    def join_table(
+        self,
+        table: PlannedFrame,
+        *,
+        on: On = None,
+        left_on: On = None,
+        right_on: On = None,
+        removed: str | None = None,
+        how: Literal["inner", "left"] = "inner",
+        missing: Missing = "nan",
+        suffix: str = "_right",
+    ) -> PlannedFrame:
+        """Each row with the row that a slowly changing table has for its key at its time: a row replaces the one
+        before. `removed` names a column of booleans: rows for which it is true take theirs out."""
+        return self._joined(table, WithTable(removed), on, left_on, right_on, how, missing, suffix)
+
+    def _joined(
+        self,
+        right: PlannedFrame,
+        matching: Matching,
+        on: On,
+        left_on: On,
+        right_on: On,
+        how: How,
+        missing: Missing,
+        suffix: str,
+    ) -> PlannedFrame:
+        _require(right, PlannedFrame, "a frame is joined with a frame, megaphone.frame(...)")
+        source = joined(
+            self, right, matching, on=on, left_on=left_on, right_on=right_on, how=how, missing=missing, suffix=suffix
+        )
+        return PlannedFrame(source, source.stamp or self.clock, self.delay, self.late, self.moments, Repairs())
+
+    @property
+    def clock(self) -> str:
+        """The column of the times of what comes out."""
+        windowed = any(isinstance(step, Windowed) for step in self.steps)
+        return "window_end" if windowed or self.time is None else self.time
+
+    @property
+    def streams_late(self) -> bool:
+        """Whether a source of it gives late records as a stream."""
+        if isinstance(self.source, Joined):
+            return self.source.left.streams_late or self.source.right.streams_late
+        return self.time is not None and self.late == "stream"
+
+    def types(self) -> schema.Types | None:
+        """The columns that come out with their types, as far as they are known before it runs; None if not even their
+        names are."""
+        found = self._given()
+        for steps, windowed in self._parts():
+            found = schema.behind_steps(steps, found)
+            if windowed is not None:
+                prepared = schema.behind_steps([windowed.prepared], found)
+                found = schema.behind_window(windowed.by, windowed.aggregations, prepared or {}, self.moments)
+        return found
+
+    def _given(self) -> schema.Types | None:
+        source = self.source
+        if isinstance(source, Joined):
+            return source.types()
+        if isinstance(source, Stream | Partitions):
+            return None
+        if isinstance(source, str | os.PathLike):
+            return schema.of_files(source, self.repairs)
+        return schema.of_table(self._repaired(), self.repairs)
+
     # What becomes of it
 
-    def stream(self, scope: Scope, control: Stream[Update] | None = None) -> Stream[Columns]:
+    def stream(self, scope: Scope, control: Stream[Update] | None = None) -> FrameStream:
         """Builds the plan in a scope: a stream to go on with. What is keyed in it migrates, by the control stream of
-        the scope unless you give one."""
+        the scope unless you give one. With `late="stream"` its `.late` has the streams of late records, one for each
+        source, the left side's first."""
+        stream, late = self.build(scope, control, "frame")
+        return FrameStream(stream, tuple(late))
+
+    def build(
+        self, scope: Scope, control: Stream[Update] | None, title: str, wanted: frozenset[str] | None = None
+    ) -> tuple[Stream[Columns], list[Stream[Value]]]:
+        """The operators of the plan, whose names begin with a title: what comes out (these columns at least, or all),
+        and late records."""
         parts = self._parts()
-        stream = self._read(scope, parts)
-        if self.time is not None:
-            stream = stream.event_time(self.time, self.delay, late=self.late, name="frame: event_time")
+        columns = self._columns(parts, wanted)
+        late: list[Stream[Value]] = []
+        if isinstance(self.source, Joined):
+            stream, late = self.source.build(scope, control, columns, f"{title}: join")
+        else:
+            stream = self._read(scope, columns, title)
+            if self.time is not None:
+                timed = stream.event_time(self.time, self.delay, late=self.late, name=f"{title}: event_time")
+                stream, late = timed, [timed.late] if self.late == "stream" else []
         number = 0
         while True:
             steps, windowed = parts[number]
             stages = (*steps, windowed.prepared) if windowed is not None else steps
             if stages:
-                stream = stream.columns.map(partial(run, stages, None), name="frame: steps")
+                stream = stream.columns.map(partial(run, stages, None), name=f"{title}: steps")
             if windowed is None:
-                return stream
+                return stream, late
             number += 1
-            stream = windowed.build(control or scope.control(), stream, f"frame: window {number}")
+            stream = windowed.build(control or scope.control(), stream, f"{title}: window {number}")
 
     def head(self, rows: int = 5, *, to: Literal["arrow", "polars", "pandas", "columns"] = "arrow") -> Value:
         """The first rows that come out, as a table; then the run is ended. With windows they come when the first of
@@ -129,16 +263,25 @@ class PlannedFrame:
 
     def explain(self) -> str:
         """What will be done, step by step."""
-        columns = self._columns(self._parts())
-        lines = [f"read {_described(self.source)}: {', '.join(columns) if columns is not None else 'all columns'}"]
-        if self.time is not None:
+        return "\n".join(self.explained(None))
+
+    def explained(self, wanted: frozenset[str] | None) -> list[str]:
+        """The same in lines, if these columns are asked for (None: all)."""
+        columns = self._columns(self._parts(), wanted)
+        lines = []
+        if isinstance(self.source, Joined):
+            lines = self.source.explained(columns)
+        else:
+            shown = ", ".join(columns) if columns is not None else "all columns"
+            lines.append(f"read {_described(self.source)}: {shown}")
+        if self.time is not None and not isinstance(self.source, Joined):
             lines.append(f"event time {self.time!r}, delay {self.delay}, late records: {self.late}")
         for steps, windowed in self._parts():
             if steps:
                 lines.append("in one pass: " + "; ".join(map(repr, steps)))
             if windowed is not None:
                 lines.append(repr(windowed))
-        return "\n".join(lines)
+        return lines
 
     def _parts(self) -> list[tuple[list[Stateless], Windowed | None]]:
         """Runs of steps without state, each with the window that follows it; the last has none."""
@@ -152,27 +295,29 @@ class PlannedFrame:
                 steps.append(step)
         return [*parts, (steps, None)]
 
-    def _columns(self, parts: Sequence[tuple[list[Stateless], Windowed | None]]) -> list[str] | None:
+    def _columns(
+        self, parts: Sequence[tuple[list[Stateless], Windowed | None]], wanted: frozenset[str] | None
+    ) -> list[str] | None:
         """The columns to read; None: all."""
         steps, windowed = parts[0]
-        wanted = needed(steps, None if windowed is None else windowed.prepared.needs)
-        if wanted is None:
+        found = needed(steps, wanted if windowed is None else windowed.prepared.needs)
+        if found is None:
             return None
-        return sorted(wanted | ({self.time} if self.time is not None else set()))
+        return sorted(found | ({self.time} if self.time is not None else set()))
 
-    def _read(self, scope: Scope, parts: Sequence[tuple[list[Stateless], Windowed | None]]) -> Stream[Columns]:
-        columns, source = self._columns(parts), self.source
+    def _read(self, scope: Scope, columns: list[str] | None, title: str) -> Stream[Columns]:
+        source = self.source
         if isinstance(source, Stream):
             return source
         if isinstance(source, str | os.PathLike):
             missing, decimals = self.repairs.missing, self.repairs.decimals
             file = sources.parquet(source, columns=columns, missing=missing, decimals=decimals)
-            return scope.source(file, name="frame: source")
+            return scope.source(file, name=f"{title}: source")
         if isinstance(source, Partitions):
-            return scope.source(source, name="frame: source")
+            return scope.source(source, name=f"{title}: source")
         whole = self._repaired()
         mine = whole if columns is None else whole.select(columns)
-        return scope.source(mine if scope.worker == 0 else mine.slice(0, 0), name="frame: source")
+        return scope.source(mine if scope.worker == 0 else mine.slice(0, 0), name=f"{title}: source")
 
     def _repaired(self) -> Columns:
         if self.repairs.nothing:
@@ -180,6 +325,14 @@ class PlannedFrame:
         import pyarrow as pa
 
         return self.repairs.columns(pa.table(self.source))
+
+
+class FrameStream(Stream[Columns]):
+    """What comes out of a frame. `late`: the streams of late records of its sources, where it says `late="stream"`."""
+
+    def __init__(self, stream: Stream[Columns], late: tuple[Stream[Value], ...]) -> None:
+        super().__init__(stream.scope, stream.source)
+        self.late = late
 
 
 @dataclass(frozen=True)
@@ -220,8 +373,7 @@ class WindowsToCome:
         names = [each.name for each in aggregations]
         if len(set(names)) < len(names):
             raise ConstructionError(f"two aggregates have one name, of {', '.join(names)}: give one an .alias('...')")
-        time = "window_end" if any(isinstance(step, Windowed) for step in frame.steps) else frame.time
-        windowed = Windowed(self.kind, self.grouped.by, aggregations, time, frame.moments)
+        windowed = Windowed(self.kind, self.grouped.by, aggregations, frame.clock, frame.moments)
         return replace(frame, steps=(*frame.steps, windowed))
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from dataflow import Stream
+from dataflow.columns import Columns
 from dataflow.joins import operator as parts
+from dataflow.joins.columns import ColumnJoin
 from dataflow.joins.folds import JoinFold, Sided
 from dataflow.joins.operator import Outer
 from dataflow.state.values import Key, Value
@@ -46,11 +48,11 @@ def as_of_join(
     key: Callable[[L], Key],
     right_key: Callable[[R], Key] | None = None,
     tolerance: int | Duration | None = None,
-    how: Literal["inner", "left"] = "left",
+    how: Outer = "left",
     bins: int = 256,
     interval: float | Duration | None = INTERVAL,
     name: str = "as_of_join",
-) -> Migratable[tuple[Key, L, R | None]]:
+) -> Migratable[tuple[Key, L | None, R | None]]:
     """Left records with the last right one at or before their time: `dataflow.joins.as_of_join`."""
     plan = parts.as_of_plan(left, right, key, right_key, tolerance, how, name)
     return _migratable(control, plan, bins, interval, name)
@@ -83,6 +85,21 @@ def deduplicate(
 ) -> Migratable[L]:
     """The first record of a key within a time: `dataflow.joins.deduplicate`."""
     return _migratable(control, parts.duplicate_plan(stream, key, within, name), bins, interval, name)
+
+
+def column_join(
+    control: Stream[Update],
+    left: Stream[Columns],
+    right: Stream[Columns],
+    plan: ColumnJoin,
+    fold: JoinFold,
+    *,
+    bins: int = 256,
+    interval: float | Duration | None = INTERVAL,
+) -> Migratable[Columns]:
+    """A join of columns, as frames have it."""
+    joined = _migratable(control, (plan.prepare(left, right), fold), bins, interval, plan.name)
+    return Migratable(plan.present(joined), joined.handle)
 
 
 def _migratable(

@@ -133,6 +133,31 @@ def test_where_asyncio_runs() -> None:
     assert rows_of(asyncio.run(cell())) == expected(table)
 
 
+def test_late_records_are_never_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    """An error, a number that is told, or a stream that somebody gets."""
+    table = {"t": [50, 90, 10, 95, 5], "k": [1, 1, 2, 1, 3]}
+    out: list[Any] = []
+
+    def plan(late: Any) -> PlannedFrame:
+        return frame(table, time="t", delay=5, moments=False, late=late).group_by("k").window(10).agg(col("t").count())
+
+    with pytest.raises(dataflow.errors.TimeError, match="2 records came late"):
+        collect(plan("error"))
+    assert len(collect(plan("count"), to="columns")) == 2 and "2 late records were left out" in capfd.readouterr().err
+    with pytest.raises(ConstructionError, match="here nobody does: say late='count'"):
+        collect(plan("stream"))
+    with pytest.raises(ConstructionError, match="here nobody does"):
+        plan("stream").join_asof(plan("error"), on="k").head()
+
+    async def main(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            (late,) = plan("stream").stream(scope).late
+            late.inspect_batch(lambda time, batch: out.extend(batch.rows()))
+
+    simulate(main, workers=2)
+    assert sorted(out) == [(2, 10), (3, 5)]
+
+
 def test_what_is_refused() -> None:
     plan = frame({"t": [1]}, time="t", moments=False)
     for build, message in [

@@ -14,7 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "frames.md"
 def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     text = PAGE.read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    exec(compile(block, str(PAGE), "exec"), names)
-    (printed,) = re.findall(r"^```\n(read .*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert capsys.readouterr().out == printed
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    printed = re.findall(r"^```\n((?:read|left:).*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for block, shown in zip(blocks, printed, strict=True):
+        exec(compile(block, str(PAGE), "exec"), names)
+        assert capsys.readouterr().out == shown

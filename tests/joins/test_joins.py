@@ -32,14 +32,18 @@ def interval(lefts: list[Event], rights: list[Event], before: int, after: int, h
 
 
 def as_of(lefts: list[Event], rights: list[Event], tolerance: int | None, how: str) -> list[Any]:
-    out = []
+    out: list[Any] = []
+    met = []
     for a in lefts:
         seen = [b for b in rights if b[1] == a[1] and b[0] <= a[0]]
         last = max(seen, key=lambda b: (b[0], repr(b)), default=None)
         if last is not None and tolerance is not None and last[0] < a[0] - tolerance:
             last = None
-        if last is not None or how == "left":
+        met.append(last)
+        if last is not None or how in ("left", "outer"):
             out.append((a[0], (a[1], a, last)))
+    if how in ("right", "outer"):
+        out += [(b[0] + (tolerance or 0), (b[1], None, b)) for b in rights if b not in met]
     return out
 
 
@@ -110,7 +114,7 @@ def test_interval_join(how: Any, moves: bool, seed: int) -> None:
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("tolerance", [None, 0, 4])
 def test_as_of_join(tolerance: int | None, moves: bool, seed: int) -> None:
-    how: Any = Random(seed).choice(["inner", "left"])
+    how: Any = Random(seed).choice(["inner", "left"] if tolerance is None else ["inner", "left", "right", "outer"])
     options: Any = {**KEY, "tolerance": tolerance, "how": how}
     lefts, rights, found = run(
         seed,
@@ -160,7 +164,7 @@ def test_deduplicate(moves: bool, seed: int) -> None:
 
 
 MUTANTS: list[tuple[type[object], str, Any, Any]] = [
-    (folds.IntervalFold, "_pairs", lambda self, key, lefts, rights: iter(()), lambda: test_interval_join),
+    (folds.IntervalFold, "_pairs", lambda self, key, new, others, side: iter(()), lambda: test_interval_join),
     (folds.AsOfFold, "is_nothing", lambda self, entry: True, lambda: test_as_of_join),
     (folds.DuplicateFold, "is_nothing", lambda self, entry: True, lambda: test_deduplicate),
 ]
@@ -190,7 +194,7 @@ def test_nothing_is_left_when_nothing_can_meet() -> None:
         def notify_at(self, time: int, record: Any) -> None:
             self.due.setdefault(time, []).append(record)
 
-    for fold in (folds.IntervalFold(3, 5, (True, True)), folds.AsOfFold(4, True), folds.DuplicateFold(6)):
+    for fold in (folds.IntervalFold(3, 5, (True, True)), folds.AsOfFold(4, (True, True)), folds.DuplicateFold(6)):
         wakes, state = Wakes(), {}
         for time in range(300):
             new = [("k", time % 2, time)] if time < 250 else []
@@ -209,7 +213,8 @@ def test_what_is_refused() -> None:
     for build, message in [
         (lambda s: joins.interval_join(s, s, key=len, how="full"), "how is 'inner', 'left', 'right' or 'outer'"),
         (lambda s: joins.interval_join(s, s, key=len, before=-1), "before is at least 0, not -1"),
-        (lambda s: joins.as_of_join(s, s, key=len, how="right"), "how is 'inner' or 'left', not 'right'"),
+        (lambda s: joins.as_of_join(s, s, key=len, how="right"), "without tolerance= the last of them may be got"),
+        (lambda s: joins.table_join(s, s, key=len, how="outer"), "how is 'inner' or 'left', not 'outer': a row of a"),
         (lambda s: joins.deduplicate(s, key=len, within=0), "within is at least 1, not 0"),
         (lambda s: joins.deduplicate(s, key=7, within=1), "needs a function as its key, not 7"),
     ]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dataflow.__main__ import UsageError, _read_secret, main
+from dataflow.__main__ import main
+from dataflow.launch.hosts import ClusterError, read_secret
 from tests.launch.arena import Arena
 
 PROGRAM = """
@@ -206,7 +207,7 @@ def test_whose_secret_may_be_read_by_whom(tmp_path: Path, owner: int, mode: int,
     os.chown(path, owner, 0)
     path.chmod(mode)
     if taken:
-        assert _read_secret(path) == b"of the cluster"
+        assert read_secret(path) == b"of the cluster"
     else:
-        with pytest.raises(UsageError, match="others can read"):
-            _read_secret(path)
+        with pytest.raises(ClusterError, match="others can read"):
+            read_secret(path)
