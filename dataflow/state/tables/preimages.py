@@ -66,7 +66,7 @@ def _keep_block(words: Words, stride: Int, row: Int, seen: Words, images: Words)
     if not seen[block >> _6] & bit:
         seen[block >> _6] |= bit
         start = np.int64(block) * _ROWS * stride
-        for k in range(start, min(start + _ROWS * stride, words.size)):
+        for k in range(start, min(start + _ROWS * stride, np.int64(words.size))):
             images[k] = words[k]
 
 
@@ -90,7 +90,7 @@ def _frozen_tags(
 @njit()
 def _find_all(words: Words, meta: Meta, stride: Int, shift: Word, tags: Words, count: Int, rows: Ints) -> Int:
     """Finds the rows of hashes; keeps, of the hashes, those that have none yet; how many rows."""
-    found, missing = 0, 0
+    found, missing = np.int64(0), np.int64(0)
     for j in range(count):
         tag = tags[j]
         row = find(words, meta, stride, np.int64(tag >> shift), tag | TOP)
@@ -113,8 +113,8 @@ def _keep_blocks(words: Words, stride: Int, rows: Ints, count: Int, seen: Words,
     for j in range(left):
         start = np.int64(np.uint64(rows[j]) >> _BY_ROW) * _ROWS * stride
         for k in range(start, start + _ROWS * stride, _LINE):
-            fetch_row(words, k)
-            fetch_row(images, k)
+            fetch_row(words, np.int64(k))
+            fetch_row(images, np.int64(k))
     for j in range(left):
         _keep_block(words, stride, rows[j], seen, images)
 
