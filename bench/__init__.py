@@ -8,7 +8,7 @@
 - `timing`: how a short piece of code is timed. `medians`: several runs as one.
 - `counting`: hash count and key count, which several experiments share. `joining`: windowed joins in columns.
   `epochs`: closed loops of tiny epochs. `sampling`: where their time goes. `footprint`: what a migration costs in
-  memory.
+  memory. `stalls`: which epochs the host held up.
   `attribution`: where the time of a worker goes, by purpose. `skew`: the workloads of the skew-and-variance paper.
   `patterns`: frequent patterns over a window, an application of the paper on optimal migration.
 - `recovering`: a count that is killed and goes on. `killing`: programs that are started, read and killed. `rivals`:

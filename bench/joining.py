@@ -17,10 +17,13 @@ import numpy as np
 import dataflow
 import megaphone
 import megaphone.plans
+from bench.stalls import HostLog, held_up
 from dataflow.columns import Columns
 from dataflow.columns.hashing import mix
 from megaphone import harness
 from megaphone.harness.openloop import Input
+from megaphone.harness.recording import Recording, completions
+from megaphone.harness.schedule import SECOND
 from megaphone.migration.strategies import Strategy
 
 POOL = 40  # batches that are made beforehand, and sent over and over
@@ -180,8 +183,10 @@ def strategies() -> dict[str, Strategy]:
     return {"all at once": megaphone.all_at_once(), "bin by bin": megaphone.fluid()}
 
 
-async def open_loop(worker: dataflow.Worker, load: PlanLoad, method: str, strategy: str) -> harness.Recording:
-    """One worker's recording of a run in which the plan changes once."""
+async def open_loop(
+    worker: dataflow.Worker, load: PlanLoad, method: str, strategy: str
+) -> tuple[Recording, list[int], list[int]]:
+    """One worker's recording of a run in which the plan changes once, and what the host withheld, by time."""
     query = megaphone.plans.Query(tuple("abcd"), load.window, on="key")
     with worker.dataflow() as scope:
         control, configuration = scope.input("control")
@@ -197,8 +202,10 @@ async def open_loop(worker: dataflow.Worker, load: PlanLoad, method: str, strate
     schedule = harness.LoadSchedule(load.rate, load.seconds, load.epoch, worker.peers)
     episodes = harness.Episodes()
     asked = [False]
+    log = HostLog()
 
     def send(epoch: int, low: int, high: int) -> None:
+        log.look(loop.elapsed())
         size = (high - low) // 4
         scarce = "a" if epoch < load.change else "d"
         for place, (name, (handle, _)) in enumerate(made.items()):
@@ -213,13 +220,38 @@ async def open_loop(worker: dataflow.Worker, load: PlanLoad, method: str, strate
             episodes.end()
 
     inputs: list[Input] = [*(handle for handle, _ in made.values()), controller]
-    return await harness.drive(
+    loop = harness.OpenLoop(
         worker, schedule, send, probe, inputs=inputs, episodes=episodes, outstanding=1000, coalesce=True
     )
+    recording = await loop.run()
+    log.look(loop.elapsed())
+    return recording, log.at, log.withheld
 
 
-def measure(load: PlanLoad, method: str, strategy: str, workers: int = 1) -> harness.Outcome:
+@dataclass(frozen=True)
+class PlanOutcome:
+    """A run in which the plan changed. `calm`: the greatest latencies before and during that, in ms, without those of
+    epochs that the host held up: a share of all."""
+
+    outcome: harness.Outcome
+    calm: tuple[float, float]
+    held_up: float
+
+
+def measure(load: PlanLoad, method: str, strategy: str, workers: int = 1) -> PlanOutcome:
     """The outcome of such a run. Latency counts from the end of a record's epoch."""
-    recordings = dataflow.execute(open_loop, load, method, strategy, workers=workers)
+    runs = dataflow.execute(open_loop, load, method, strategy, workers=workers)
     warmup = 1.2 * load.window * load.epoch
-    return harness.Outcome.of(recordings, warmup=warmup, window=0.1, since="epoch end")
+    outcome = harness.Outcome.of([run for run, _, _ in runs], warmup=warmup, window=0.1, since="epoch end")
+    begin, end = outcome.migrations[0].episode.begin, outcome.migrations[0].episode.end
+    begins = np.arange(outcome.schedule.epochs) * outcome.schedule.epoch_ns
+    most, held = [0.0, 0.0], []
+    for recording, at, withheld in runs:
+        done, _ = completions(recording)
+        held.append(held_up(begins, done, HostLog(at, withheld)))
+        before = (begins >= warmup * SECOND) & (done <= begin)
+        during = (done > begin) & (begins < (outcome.schedule.length_ns if end is None else end))
+        for phase, which in enumerate((before, during)):
+            late = (done - begins - outcome.schedule.epoch_ns)[which & ~held[-1]]
+            most[phase] = max(most[phase], float(late.max(initial=0)) / 1e6)
+    return PlanOutcome(outcome, (most[0], most[1]), float(np.mean(held)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataflow
-from bench.joining import NEW, OLD, Pairing, PlanLoad, closed_loop, measure, plain_loop, polars_join
+from bench.joining import NEW, OLD, Pairing, PlanLoad, PlanOutcome, closed_loop, measure, plain_loop, polars_join
 from bench.registry import benchmark, figure
 from bench.run import Run
-from megaphone.harness import Outcome, plots
+from megaphone.harness import plots
 
 WAYS = (
     ("moving-state", "all at once"),
@@ -19,6 +19,7 @@ WAYS = (
 
 @benchmark("plans", "a windowed join in columns against a plain loop and polars; latency while a plan changes")
 def plans(run: Run) -> None:
+    """Latencies are those of the run of two that the host held up less."""
     pairing = Pairing(size=1 << (14 if run.quick else 16), window=20, domain=1 << (18 if run.quick else 20))
     seconds = 2.0 if run.quick else 8.0
     sent, found, took = plain_loop(pairing, seconds)
@@ -36,7 +37,8 @@ def plans(run: Run) -> None:
     for workers in run.each("workers", (1, 2)):
         for method, strategy in (WAYS[0], WAYS[-1]):
             name = f"{method}, {strategy}, {workers} worker{'s' * (workers > 1)}"
-            _report(run, name, measure(_load(), method, strategy, workers))
+            tries = [measure(_load(), method, strategy, workers) for _ in range(1 if run.quick else 2)]
+            _report(run, name, min(tries, key=lambda each: each.held_up))
 
 
 @figure("hybmig-1", "latency while a plan changes, by method, over time, with the compiled join")
@@ -44,8 +46,9 @@ def figure_1(run: Run) -> None:
     load, runs = _load(), []
     for method, strategy in run.each("methods", WAYS):
         name = f"{method}, {strategy}"
-        runs.append((name, measure(load, method, strategy)))
-        _report(run, *runs[-1])
+        found = measure(load, method, strategy)
+        runs.append((name, found.outcome))
+        _report(run, name, found)
     caption = (
         f"One worker, four streams of {load.rate / 4e3:g} thousand records/s each, a window of "
         f"{load.window * load.epoch:g} s, {load.bins} bins, epochs of {load.epoch * 1e3:g} ms. "
@@ -60,11 +63,15 @@ def _load() -> PlanLoad:
     return PlanLoad(120_000, 72_000, 250)
 
 
-def _report(run: Run, name: str, outcome: Outcome) -> None:
-    """The maximum latency from the start of the migration until nothing old is left, against that before."""
+def _report(run: Run, name: str, found: PlanOutcome) -> None:
+    """The maximum latency from the start of the migration until nothing old is left, against that before; and the same
+    without epochs that the host held up."""
+    outcome = found.outcome
     told = name if outcome.sustained else f"{name} (not sustained)"
     for migration in outcome.migrations:
         before, during = (part.quantile(1.0) / 1e6 for part in (migration.before, migration.during))
         run.report(f"{told}: maximum latency", during, "ms", baseline=before)
         low, high = (part.quantile(0.99) / 1e6 for part in (migration.before, migration.during))
         run.report(f"{told}: .99 of latencies", high, "ms", baseline=low)
+    run.report(f"{told}: maximum without stalls of the host", found.calm[1], "ms", baseline=found.calm[0])
+    run.report(f"{told}: epochs that the host held up", 100 * found.held_up, "%")

@@ -77,6 +77,6 @@ def flow(path: str, out: list[Any]) -> Dataflow:
 if __name__ == "__main__":
     results: list[Any] = []
     start = time.perf_counter()
-    run_main(flow(sys.argv[1], results))
+    run_main(flow(sys.argv[1], results))  # type: ignore[no-untyped-call,unused-ignore]
     sys.stderr.write(f"{len(results)} windows\n")
     sys.stdout.write(f"{time.perf_counter() - start}\n")

@@ -17,6 +17,6 @@
 - `exceptions`: exceptions out of the groups that nurseries make of them. `advice`: what to do about asyncio.
   `cells`: in which cell of a notebook. `limits`: a limit for the state of a worker.
 - `inside`: a dataflow inside an operator, stepped by hand.
-- `signal`: a wake-up for one sleeping task. `clock`: the worker's clock.
+- `signal`: a wake-up for one sleeping task. `clock`: the worker's clock. `collecting`: Python's garbage collector.
 - `resumption`: where main goes on after a recovery. `defaults`: what `execute` has unless it is told otherwise.
 """

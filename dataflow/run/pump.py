@@ -25,6 +25,7 @@ from dataflow.members.preparing import Preparation
 from dataflow.members.roster import Roster
 from dataflow.run.alarm import Alarm, alarm_of_this_loop
 from dataflow.run.clock import Clock
+from dataflow.run.collecting import collecting_seldom
 from dataflow.run.dataflow import Dataflow
 from dataflow.run.defaults import WARN_AFTER
 from dataflow.run.explain import warn_if_stuck
@@ -425,10 +426,11 @@ class Pump(Receiving):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:
         """A nursery for the worker's tasks. When the block ends they are cancelled."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            yield nursery
-            nursery.cancel_scope.cancel()
+        with collecting_seldom():
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                yield nursery
+                nursery.cancel_scope.cancel()
         self._nursery = None
 
     async def run_main(self, main: Callable[[Worker, *A], Awaitable[R]], *args: *A) -> R:

@@ -21,7 +21,7 @@ def touched(given_bytes: int, size: int, words: np.ndarray) -> int:  # type: ign
     """Lets it run once over an array, to keep four megabytes ready; how far it got."""
     own = np.zeros(2, np.int64)
     given = np.array([given_bytes // 8])
-    prefault.keep_ahead(words.ctypes.data, given, 8, size, 4 * MIB, 64 * MIB, own, True)
+    prefault.keep_ahead(words.ctypes.data, given, 8, size, 4 * MIB, 64 * MIB, own, True, False)
     return int(own[prefault.READY])
 
 
@@ -50,6 +50,15 @@ def test_touched_pages_are_there() -> None:
     assert not segments.words[:MIB].any()
 
 
+def test_of_a_mirror_what_is_given_out_elsewhere_is_touched_too() -> None:
+    words = np.frombuffer(mmap.mmap(-1, 16 * MIB), np.uint64)
+    own = np.zeros(2, np.int64)
+    before = resident() if sys.platform == "linux" else 0
+    prefault.keep_ahead(words.ctypes.data, np.array([MIB]), 8, 16 * MIB, 4 * MIB, 64 * MIB, own, True, True)
+    assert 12 * MIB - 8192 <= own[prefault.READY] <= 12 * MIB
+    assert sys.platform != "linux" or resident() - before >= 11 * MIB
+
+
 def test_it_stays_within_the_array() -> None:
     words = np.frombuffer(mmap.mmap(-1, 4 * MIB), np.uint64)
     assert touched(2 * MIB, 4 * MIB, words) <= 4 * MIB
@@ -59,7 +68,7 @@ def test_it_stays_within_the_array() -> None:
 def test_it_does_nothing_when_it_was_told_to_stop() -> None:
     words = np.frombuffer(mmap.mmap(-1, MIB), np.uint64)
     own = np.array([1, 0])
-    prefault.keep_ahead(words.ctypes.data, np.zeros(1, np.int64), 8, MIB, MIB, MIB, own, False)
+    prefault.keep_ahead(words.ctypes.data, np.zeros(1, np.int64), 8, MIB, MIB, MIB, own, False, False)
     assert own[prefault.READY] == 0
 
 

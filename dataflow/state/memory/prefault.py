@@ -5,7 +5,8 @@ here: 4.7 ms for each 2 MiB, ten to twenty times as long as clearing it). A tabl
 would make all records wait for that. So beyond what an array of segments has given out, some pages are kept ready.
 
 The thread is compiled and holds no lock of Python's; it sleeps while it is ahead. In each page it replaces a zero by a
-zero, atomically: whatever the worker writes there at the same moment stays. It never touches what was given out.
+zero, atomically: whatever the worker writes there at the same moment stays. It does not touch what was given out,
+except in an array that is a mirror of one, which nobody has written to.
 """
 
 from __future__ import annotations
@@ -87,12 +88,15 @@ def _usleep(typingctx: object, microseconds: Type) -> Definition:
 _sleep = cast(Callable[[Int], None], intrinsic(_usleep))
 
 
-@kernel("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean)", nogil=True)
-def keep_ahead(base: Int, given: Ints, unit: Int, size: Int, least: Int, most: Int, own: Ints, once: bool) -> None:
-    """Keeps pages ready beyond the `given[0]` units that are given out, until it is told to stop; or does so `once`."""
+@kernel("void(int64, int64[::1], int64, int64, int64, int64, int64[::1], boolean, boolean)", nogil=True)
+def keep_ahead(
+    base: Int, given: Ints, unit: Int, size: Int, least: Int, most: Int, own: Ints, once: bool, mirror: bool
+) -> None:
+    """Keeps pages ready beyond the `given[0]` units that are given out, of a mirror these as well, until it is told to
+    stop; or does so `once`."""
     while _read(own, STOP) == 0:
         out = _read(given, 0) * unit
-        if own[READY] < out:
+        if own[READY] < out and not mirror:
             own[READY] = out // _STEP * _STEP + _STEP  # the page that is being filled is there, or soon will be
         if own[READY] + _STEP <= min(size, out + max(least, min(most, out // 4))):
             _touch(base + own[READY])
@@ -105,12 +109,13 @@ def keep_ahead(base: Int, given: Ints, unit: Int, size: Int, least: Int, most: I
 
 def touch(words: Words, given: Ints, unit: int, until: int) -> None:
     """Touches the bytes from those that are given out to `until`, now."""
-    keep_ahead(words.ctypes.data, given, unit, until, until, until, np.zeros(2, np.int64), True)
+    keep_ahead(words.ctypes.data, given, unit, until, until, until, np.zeros(2, np.int64), True, False)
 
 
-def start(words: Words, given: Ints, unit: int, size: int, ready: int = 0) -> Ints:
+def start(words: Words, given: Ints, unit: int, size: int, ready: int = 0, mirror: bool = False) -> Ints:
     """Starts a thread for the first `size` bytes of an array, of which `given[0]` units of bytes are given out and the
-    first `ready` bytes were touched before; what to write to in order to stop it.
+    first `ready` bytes were touched before; what to write to in order to stop it. `mirror`: what is given out is given
+    out in another array, and nobody has touched any of this one.
 
     The thread holds the array: memory that it may be touching is not unmapped before it has stopped.
     """
@@ -118,7 +123,7 @@ def start(words: Words, given: Ints, unit: int, size: int, ready: int = 0) -> In
 
     def body() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        keep_ahead(words.ctypes.data, given, unit, size, LEAST, MOST, own, False)
+        keep_ahead(words.ctypes.data, given, unit, size, LEAST, MOST, own, False, mirror)
 
     threading.Thread(target=body, name="prefault", daemon=True).start()
     return own

@@ -2,15 +2,14 @@
 
 A snapshot takes seconds to write, and the stream goes on. To copy a bin before the first record changes it would be
 simple, but with keys drawn uniformly the first thousand records touch every bin, and everyone waits for all of them.
-So before a row changes it is appended to a log, once; whoever copies the bin later puts the rows back as they were. A
-record that makes a row notes its key instead, and the row is left out of the copy. Only a bin whose segment would move
-(it grows, a row is removed, it leaves) must be copied before. Compiled; a row costs one more look at a bit, and one
-write to the end of the log, the first time that it changes after a cut.
+So before a row changes, its *block* of sixteen rows is copied to the same place of a second array, once; whoever copies
+the bin later takes blocks from there. (A log of single rows was eight times as much work, since nearly every row
+changes before its bin is copied.) A record that makes a row notes its hash instead, and the row is left out of the
+copy. Only a bin whose segment would move (it grows, a row is removed, it leaves) must be copied before. Compiled.
 """
 
 from __future__ import annotations
 
-import mmap
 import sys
 import weakref
 from collections.abc import Iterator
@@ -31,163 +30,174 @@ from dataflow.state.tables.hash_kernels import TOP, find, is_full, place_of
 
 FROZEN, WANTED = 1, 2  # of a bin: it has not been copied; it must be, before anything else happens
 _AT, _MOST = 0, 1  # entries of `log_ctl`: words that are used, words that there are
-_TOGETHER = 8  # entries in a stretch of the log, all of one bin: whoever copies a bin waits for memory once for each
-_MADE = np.uint64(0xFFFFFFFF)  # instead of a row's place: the row was made after the cut, and the next word is its tag
+_TOGETHER = 8  # hashes in a stretch of the log, all of one bin
+_WIDE = 1 + _TOGETHER  # words of a stretch: the number of the bin's stretch before (0: there is none), then hashes
+_ROWS = 16  # of a block: a power of two. Few, since one row that changes has all of them copied
+_BY_ROW = np.uint64(4)  # from a row to its block
+_LINE = 8  # words that come from memory together
 _0, _1, _6, _63 = (np.uint64(n) for n in (0, 1, 6, 63))
-_LEAST = 1 << 14  # rows for which there is room in a log, at least
+_LEAST = 1 << 14  # rows that may be made during a snapshot without a bin being copied for it, at least
 
 States = NDArray[np.uint8]
 _STATES, _HEADS, _COUNTS = types.uint8[::1], types.int64[::1], types.int32[::1]
 
 
 @njit(inline="always")
-def _append(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, what: Word, stride: Int) -> Int:
-    """Begins an entry of a bin: what it is, then `stride` words. Where these go; -1 if the log is full. A bin's entries
-    lie in stretches: the number of the stretch before (0: there is none), then the entries."""
-    wide = 1 + _TOGETHER * (1 + stride)
+def _note_made(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, tag: Word) -> Truth:
+    """A row is about to be made. False if there is no room to say so."""
     if heads[bin] == 0 or fills[bin] == _TOGETHER:
         at: Int = log_ctl[_AT]
-        if at + wide > log_ctl[_MOST]:
-            return -1
+        if at + _WIDE > log_ctl[_MOST]:
+            return False
         log[at] = np.uint64(heads[bin])
-        log_ctl[_AT] = at + wide
-        heads[bin] = at // wide + 1
+        log_ctl[_AT] = at + _WIDE
+        heads[bin] = at // _WIDE + 1
         fills[bin] = 0
-    at = (heads[bin] - 1) * wide + 1 + fills[bin] * (1 + stride)
     fills[bin] += 1
-    log[at] = what
-    return at + 1
+    log[(heads[bin] - 1) * _WIDE + fills[bin]] = tag
+    return True
 
 
 @njit(inline="always")
-def _note_row(
-    words: Words, meta: Meta, stride: Int, bin: Int, row: Int,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta,
-) -> Truth:  # fmt: skip
-    """A row is about to change: appends what it is, if that was not done. False if there is no room."""
-    bit = _1 << (np.uint64(row) & _63)
-    if seen[np.uint64(row) >> _6] & bit:
-        return True
-    at = _append(log, log_ctl, heads, fills, bin, np.uint64(row - meta[bin, FIRST]), stride)
-    if at < 0:
-        return False
-    seen[np.uint64(row) >> _6] |= bit
-    for k in range(stride):
-        log[at + k] = words[row * stride + k]
-    return True
+def _keep_block(words: Words, stride: Int, row: Int, seen: Words, images: Words) -> None:
+    """A row is about to change: copies its block, unless that was done."""
+    block = np.uint64(row) >> _BY_ROW
+    bit = _1 << (block & _63)
+    if not seen[block >> _6] & bit:
+        seen[block >> _6] |= bit
+        start = np.int64(block) * _ROWS * stride
+        for k in range(start, min(start + _ROWS * stride, np.int64(words.size))):
+            images[k] = words[k]
+
+
+@njit()
+def _frozen_tags(
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, start: Int, states: States, tags: Words
+) -> Int:
+    """Hashes a block of keys, keeps the hashes whose bins are frozen, and has their rows fetched; how many."""
+    count = 0
+    for i in range(start, min(start + BLOCK, keys.size)):
+        hashed = mix(keys[i])
+        tags[count] = hashed
+        count += states[hashed >> shift] == FROZEN  # no branch: in the middle of a snapshot it would go either way
+    for j in range(count):
+        bin = tags[j] >> shift
+        near = np.uint64(meta[bin, FIRST]) + place_of(tags[j], meta[bin, ROOM])
+        fetch_row(words, np.int64(near * np.uint64(stride)))
+    return count
+
+
+@njit()
+def _find_all(words: Words, meta: Meta, stride: Int, shift: Word, tags: Words, count: Int, rows: Ints) -> Int:
+    """Finds the rows of hashes; keeps, of the hashes, those that have none yet; how many rows."""
+    found, missing = np.int64(0), np.int64(0)
+    for j in range(count):
+        tag = tags[j]
+        row = find(words, meta, stride, np.int64(tag >> shift), tag | TOP)
+        rows[found] = row
+        tags[missing] = tag
+        found += row >= 0
+        missing += row < 0
+    return found
+
+
+@njit()
+def _keep_blocks(words: Words, stride: Int, rows: Ints, count: Int, seen: Words, images: Words) -> None:
+    """Keeps the blocks of rows that are about to change. Where they are, and where they go, is fetched for all before
+    the first is copied."""
+    left = 0
+    for j in range(count):
+        block = np.uint64(rows[j]) >> _BY_ROW
+        rows[left] = rows[j]
+        left += (seen[block >> _6] >> (block & _63)) & _1 == _0
+    for j in range(left):
+        start = np.int64(np.uint64(rows[j]) >> _BY_ROW) * _ROWS * stride
+        for k in range(start, start + _ROWS * stride, _LINE):
+            fetch_row(words, np.int64(k))
+            fetch_row(images, np.int64(k))
+    for j in range(left):
+        _keep_block(words, stride, rows[j], seen, images)
 
 
 @kernel(
     types.int64(
-        WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS
+        WORDS, META_ARRAY, types.int64, types.uint64, READ,
+        _STATES, WORDS, WORDS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS,
     ),
 )  # fmt: skip
 def note_hashed(
     words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta, made: Meta,
+    states: States, seen: Words, images: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta, made: Meta,
 ) -> Int:  # fmt: skip
     """The rows of these keys are about to change, or to be made. How many bins are WANTED: there the segment might
     grow, or the log is full. `made` has a zero for each bin, before and after."""
     wanted = 0
-    tags = np.empty(BLOCK, np.uint64)
-    missing = False
+    tags, rows = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
+    some = False
     for start in range(0, keys.size, BLOCK):
-        count = min(BLOCK, keys.size - start)
-        for j in range(count):
-            hashed = mix(keys[start + j])
-            tags[j] = hashed
-            bin = np.int64(hashed >> shift)
-            if states[bin] == FROZEN:
-                near = np.uint64(meta[bin, FIRST]) + place_of(hashed, meta[bin, ROOM])
-                fetch_row(words, np.int64(near * np.uint64(stride)))
-        for j in range(count):
+        count = _frozen_tags(words, meta, stride, shift, keys, start, states, tags)
+        found = _find_all(words, meta, stride, shift, tags, count, rows)
+        _keep_blocks(words, stride, rows, found, seen, images)
+        for j in range(count - found):
             bin = np.int64(tags[j] >> shift)
-            if states[bin] != FROZEN:
+            if states[bin] != FROZEN:  # wanted since
                 continue
-            tag = tags[j] | TOP
-            row = find(words, meta, stride, bin, tag)
-            if row >= 0:
-                done = _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads, fills)
-            else:
-                missing = True
-                done = not is_full(bin, np.int64(meta[bin, USED]) + made[bin], np.int64(meta[bin, ROOM]))
-                made[bin] += 1
-                if done:
-                    at = _append(log, log_ctl, heads, fills, bin, _MADE, stride)
-                    done = at >= 0
-                    if done:
-                        log[at] = tag
-            if not done:
+            some = True
+            fits = not is_full(bin, np.int64(meta[bin, USED]) + made[bin], np.int64(meta[bin, ROOM]))
+            made[bin] += 1
+            if not (fits and _note_made(log, log_ctl, heads, fills, bin, tags[j] | TOP)):
                 states[bin] = WANTED
                 wanted += 1
-    if missing:
+    if some:
         for i in range(keys.size):
             made[np.int64(mix(keys[i]) >> shift)] = 0
     return wanted
 
 
-@kernel(
-    types.int64(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS, _HEADS, _HEADS, _COUNTS),
-)
+@kernel(types.void(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS))
 def note_dense(
-    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
-    states: States, seen: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta,
-) -> Int:  # fmt: skip
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, states: States, seen: Words, images: Words
+) -> None:
     """The same for dense keys, whose rows are there as soon as their bin is."""
-    wanted = 0
     mask = np.uint64(meta.shape[0] - 1)
     for i in range(keys.size):
         bin = np.int64(keys[i] & mask)
         if states[bin] == FROZEN:
-            row = np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift)
-            if not _note_row(words, meta, stride, bin, row, states, seen, log, log_ctl, heads, fills):
-                states[bin] = WANTED
-                wanted += 1
-    return wanted
+            _keep_block(words, stride, np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift), seen, images)
 
 
-@njit()
-def _leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
-    """Clears the rows of a copy that were not there at the cut."""
-    wide = 1 + _TOGETHER * (1 + stride)
-    stretch, count, first = head, last, np.int64(meta[bin, FIRST])
-    while stretch:
-        base = (stretch - 1) * wide
-        for at in range(base + 1, base + 1 + count * (1 + stride), 1 + stride):
-            if log[at] == _MADE:
-                row = find(words, meta, stride, bin, log[at + 1])
-                if row >= 0:  # some folds make no rows
-                    for k in range(stride):
-                        copy[(row - first) * stride + k] = _0
-        stretch, count = np.int64(log[base]), _TOGETHER
+@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, WORDS, WORDS))
+def put_back(words: Words, meta: Meta, stride: Int, bin: Int, seen: Words, images: Words, copy: Words) -> None:
+    """A copy of a bin's segment, each block as it was at the cut, or, if it was not kept, as it is."""
+    first = np.int64(meta[bin, FIRST])
+    end = first + np.int64(meta[bin, ROOM])
+    row = first
+    while row < end:
+        block = np.uint64(row) >> _BY_ROW
+        until = min(end, (np.int64(block) + 1) * _ROWS)
+        source = images if seen[block >> _6] & (_1 << (block & _63)) else words
+        for k in range(row * stride, until * stride):
+            copy[k - first * stride] = source[k]
+        row = until
 
 
 @kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, types.int64, WORDS))
-def put_back(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
-    """Makes a copy of a bin's segment what it was at the cut: rows that changed, then rows that were not there. `last`:
-    how many entries the newest stretch has."""
-    wide = 1 + _TOGETHER * (1 + stride)
-    stretch, count, made = head, last, False
+def leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
+    """Clears the rows of a copy that were not there at the cut. `last`: how many hashes the newest stretch has."""
+    stretch, count, first = head, last, np.int64(meta[bin, FIRST])
     while stretch:
-        base = (stretch - 1) * wide
-        stretch = np.int64(log[base])
-        if stretch:
-            fetch_row(log, (stretch - 1) * wide)
-        for at in range(base + 1, base + 1 + count * (1 + stride), 1 + stride):
-            if log[at] == _MADE:
-                made = True
-            else:
+        base = (stretch - 1) * _WIDE
+        for at in range(base + 1, base + 1 + count):
+            row = find(words, meta, stride, bin, log[at])
+            if row >= 0:  # some folds make no rows
                 for k in range(stride):
-                    copy[np.int64(log[at]) * stride + k] = log[at + 1 + k]
-        count = _TOGETHER
-    if made:
-        _leave_out(words, meta, stride, bin, log, head, last, copy)
+                    copy[(row - first) * stride + k] = _0
+        stretch, count = np.int64(log[base]), _TOGETHER
 
 
 class PreImages:
-    """The log of one table, whose bins have a segment each. Its memory is used again for the next snapshot, and touched
-    before the first: in small pages, since it is written from its beginning to its end.
-    """
+    """Those of one table, whose bins have a segment each. They take as much memory as the table: a thread touches it
+    while the table grows, since random records would touch all of it at once, right after the first cut."""
 
     def __init__(self, segments: Segments, dense: bool, shift: int) -> None:
         self._segments = segments
@@ -195,25 +205,23 @@ class PreImages:
         self._shift = shift
         self._states: States = np.zeros(segments.bins, np.uint8)
         self._heads: Ints = np.zeros(segments.bins, np.int64)
-        self._fills: Meta = np.zeros(segments.bins, np.int32)  # by bin, entries in its newest stretch
+        self._fills: Meta = np.zeros(segments.bins, np.int32)  # by bin, hashes in its newest stretch
         self._made: Meta = np.zeros(segments.bins, np.int32)
         self._used: Meta = np.zeros(segments.bins, np.int32)  # by bin, rows that were used at the cut
         self._log_ctl: Ints = np.zeros(2, np.int64)
         rows = int(segments.ctl[LIMIT])
-        self._log: Words = _addresses(rows * (2 + segments.stride))
-        self._touched = False  # whether a thread touches the log ahead
-        self._seen: Words = _addresses(-(-rows // 64))  # a bit for each row
-        self._ready = 0  # rows of which this memory has been touched
+        self._log: Words = _addresses(rows * 2)
+        self._images: Words = _addresses(len(segments.words))
+        self._seen: Words = _addresses(-(-rows // (64 * _ROWS)))  # a bit for each block
         self._scratch: Words = np.empty(0, np.uint64)
+        self._touched = False  # whether a thread touches the images ahead
         self._touch: Touch = lambda bins: None
 
     def freeze(self, bins: Bins, touch: Touch) -> None:
         """These bins are to be copied as they are now. `touch` has bins copied at once."""
         rows = max(_LEAST, int(self._segments.ctl[GIVEN]))
-        wide = 1 + _TOGETHER * (1 + self._segments.stride)
-        most = ((rows + (rows >> 2)) // _TOGETHER + len(bins)) * wide
-        self._seen[: -(-rows // 64)] = 0
-        self._log_ctl[:] = 0, min(most, len(self._log))
+        self._seen[: -(-rows // (64 * _ROWS))] = 0
+        self._log_ctl[:] = 0, min((rows // _TOGETHER + len(bins)) * _WIDE, len(self._log))
         self._heads[:] = 0
         self._used[:] = self._segments.meta[:, USED]
         self._states[:] = 0
@@ -221,17 +229,14 @@ class PreImages:
         self._touch = touch
 
     def keep_ready(self) -> None:
-        """Touches memory for bits of rows that have been given out: random records would touch all of it at once, right
-        after the first cut. Costs a comparison, and a page for each 32768 rows. Once there are many rows, a thread
-        touches the log ahead."""
-        given = int(self._segments.ctl[GIVEN])
-        if not self._touched and given * self._segments.stride * 8 >= prefault.ENOUGH and sys.platform == "linux":
+        """Has a thread touch the images ahead, once there are many rows."""
+        segments = self._segments
+        given = segments.ctl[GIVEN : GIVEN + 1]
+        unit = segments.stride * 8
+        if not self._touched and int(given[0]) * unit >= prefault.ENOUGH and sys.platform == "linux":
             self._touched = True
-            own = prefault.start(self._log, self._log_ctl[_AT : _AT + 1], 8, self._log.nbytes)
+            own = prefault.start(self._images, given, unit, self._images.nbytes, mirror=True)
             weakref.finalize(self, own.__setitem__, prefault.STOP, 1)
-        while self._ready < given:
-            self._seen[self._ready // 64] = 0
-            self._ready += mmap.PAGESIZE * 8
 
     def thaw(self) -> None:
         """Nobody wants copies any more."""
@@ -240,12 +245,11 @@ class PreImages:
     def note(self, keys: Words) -> None:
         """The rows of these keys are about to change, or to be made."""
         segments = self._segments
-        log = (self._states, self._seen, self._log, self._log_ctl, self._heads, self._fills)
+        table = (segments.words, segments.meta, segments.stride, self._shift, keys)
+        blocks = (self._states, self._seen, self._images)
         if self._dense:
-            wanted = note_dense(segments.words, segments.meta, segments.stride, self._shift, keys, *log)
-        else:
-            wanted = note_hashed(segments.words, segments.meta, segments.stride, self._shift, keys, *log, self._made)
-        if wanted:
+            note_dense(*table, *blocks)
+        elif note_hashed(*table, *blocks, self._log, self._log_ctl, self._heads, self._fills, self._made):
             self._touch(np.flatnonzero(self._states == WANTED).tolist())
 
     def pieces(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
@@ -259,17 +263,16 @@ class PreImages:
         """The rows that a bin used at the cut, and the words of its segment then: good until the next call. The bin may
         change freely afterwards."""
         segments = self._segments
-        contents, head = segments.contents(bin), int(self._heads[bin])
+        size, head = int(segments.meta[bin, ROOM]) * segments.stride, int(self._heads[bin])
+        if size > len(self._scratch):
+            self._scratch = np.empty(size + (size >> 1), np.uint64)
+        copy = self._scratch[:size]
+        table = (segments.words, segments.meta, segments.stride, bin)
+        put_back(*table, self._seen, self._images, copy)
         if head:
-            if len(contents) > len(self._scratch):
-                self._scratch = np.empty(len(contents) + (len(contents) >> 1), np.uint64)
-            copy = self._scratch[: len(contents)]
-            copy[:] = contents
-            last = int(self._fills[bin])
-            put_back(segments.words, segments.meta, segments.stride, bin, self._log, head, last, copy)
-            contents = copy
+            leave_out(*table, self._log, head, int(self._fills[bin]), copy)
         self._states[bin] = 0
-        return int(self._used[bin]), contents
+        return int(self._used[bin]), copy
 
 
 def _addresses(count: int) -> Words:

@@ -1,6 +1,7 @@
 """Windowed joins in columns whose plans change: compiled, all bins of a store together.
 
-- `kernels`: the compiled loops. `rings`: the state of an edge: rows in the order in which they came, chained by key.
+- `kernels`: the compiled loops; `probing`: that in which rows meet. `rings`: the state of an edge: rows in the order in
+  which they came, chained by key.
 - `pages`: the memory of rows, used again. `slots`: the hash table of a ring, which grows a little at a time.
 - `sources`: the rings of streams, which have the records' values.
 - `courses`: what a bin does: its plan and its way to the next. Pure. `shapes`: the courses of all bins, and what

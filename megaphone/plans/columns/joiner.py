@@ -17,7 +17,7 @@ from dataflow.state.arrays import Flags, Ints
 from dataflow.state.folds.predicates import Filter, compile_filter, plain_filter
 from megaphone.plans.columns import kernels
 from megaphone.plans.columns.courses import Side
-from megaphone.plans.columns.rings import Delta, Pairs, Ring, merged, nothing
+from megaphone.plans.columns.rings import NO_PAIRS, Delta, Pairs, Ring, merged, nothing
 from megaphone.plans.columns.sources import SourceRing
 from megaphone.plans.query import Query
 from megaphone.plans.trees import Streams
@@ -81,6 +81,28 @@ class Joiner:
             self._pairs(other, new_other, one, mine, low, mine.end),
         ]
         return merged(found, len(one) + len(other))
+
+    def meet_last(
+        self, one: Streams, new_one: Delta, other: Streams, new_other: Delta, rings: tuple[Ring, Ring], low: LowTimes
+    ) -> Ints:
+        """The components of what is new where two edges meet whose composites are results: no more is asked of them."""
+        if self._checks(one, other):
+            return self.meet(one, new_one, other, new_other, rings, low).parts
+        mine, theirs = rings
+        ways = (one, new_one, other, theirs, theirs.start), (other, new_other, one, mine, mine.end)
+        found = [
+            ring.probe(new, low.of(new), self.window, limit) if len(new) and len(ring) else NO_PAIRS
+            for _, new, _, ring, limit in ways
+        ]
+        parts = np.empty((sum(len(pairs.ones) for pairs in found), len(one) + len(other)), np.int64)
+        done = 0
+        for (mine_of, new, theirs_of, ring, _), pairs in zip(ways, found, strict=True):
+            out = parts[done : done + len(pairs.ones)]
+            rows, where = ring.pages.rows, ring.pages.where
+            pick = self._pick(mine_of, theirs_of)
+            kernels.combine_parts(pairs.ones, pairs.others, new.parts, rows, where, ring.is_source, pick, out)
+            done += len(pairs.ones)
+        return parts
 
     def _pairs(self, one: Streams, new: Delta, other: Streams, ring: Ring, low: LowTimes, limit: int) -> Delta:
         if not len(new) or not len(ring):
@@ -170,12 +192,12 @@ class Joiner:
         keep = alive != 0
         return delta if keep.all() else delta.take(keep)
 
-    def results(self, whole: Delta) -> Columns:
-        """Composites of all streams as a batch."""
+    def results(self, whole: Ints) -> Columns:
+        """Composites of all streams, by their components, as a batch."""
         columns = {}
         count = 0
         for slot, stream in enumerate(self.query.streams):
-            some = self.sources[slot].columns(whole.parts, slot, f"{stream}_")
+            some = self.sources[slot].columns(whole, slot, f"{stream}_")
             columns.update(some)
             count += len(some)
         if len(columns) < count:

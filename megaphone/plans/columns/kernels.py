@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Flags, Int, Ints, Word, Words
-from dataflow.state.tables.blocks import BLOCK, fetch_row
+from dataflow.state.tables.blocks import fetch_row
 
 HASH, BEFORE, FIRST, LAST, STAMP, PARTS = 0, 1, 2, 3, 4, 5  # columns of a row
 PAGE = 11  # a page has two to this power rows
@@ -46,9 +46,8 @@ def insert(
     """Adds rows, the first of which has a number. There is room for all. `parts`: their components, or values."""
     turn, most = pages.size - 1, slots.shape[0] - 1
     for i in range(hashes.size):
-        if i % BLOCK == 0:
-            for j in range(i, min(i + BLOCK, hashes.size)):
-                fetch_row(slots, (np.int64(hashes[j]) & most) * 2)
+        if i + AHEAD < hashes.size:
+            fetch_row(slots, (np.int64(hashes[i + AHEAD]) & most) * 2)
         hashed = np.int64(hashes[i])
         at, before = hashed & most, np.int64(-1)
         while True:
@@ -73,81 +72,6 @@ def insert(
         counts[np.int64(hashes[i] >> shift)] += 1
         number += 1
     tally[0] += hashes.size
-
-
-@kernel("void(uint64[::1], int64, int64, int64[:,::1], int64[::1], int64[:,::1], int64[::1])")
-def find_heads(hashes: Words, start: Int, end: Int, rows: Ints, pages: Ints, slots: Ints, heads: Ints) -> None:
-    """The last row of each of a block of hashes, or -1. Slots, and then rows, are fetched before they are used: the
-    processor would else wait for memory at each."""
-    most, turn, stride = slots.shape[0] - 1, pages.size - 1, rows.shape[1]
-    for i in range(start, end):
-        fetch_row(slots, (np.int64(hashes[i]) & most) * 2)
-    for i in range(start, end):
-        hashed = np.int64(hashes[i])
-        at = hashed & most
-        number = slots[at, 1]
-        while number != -1 and slots[at, 0] != hashed:
-            at = (at + 1) & most
-            number = slots[at, 1]
-        heads[i - start] = number
-        if number >= 0:
-            fetch_row(rows, (pages[(number >> PAGE) & turn] + (number & REST)) * stride)
-
-
-@kernel(
-    "int64(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1], int64, int64,"
-    " int64[::1], uint64, int64, boolean, int64, int64[::1], int64[::1], int64[::1])"
-)
-def probe(
-    hashes: Words,
-    first: Ints,
-    last: Ints,
-    low: Ints,
-    rows: Ints,
-    pages: Ints,
-    slots: Ints,
-    base: Int,
-    limit: Int,
-    valid: Ints,
-    shift: Word,
-    window: Int,
-    ordered: bool,
-    start: Int,
-    ones: Ints,
-    others: Ints,
-    count: Ints,
-) -> Int:
-    """Pairs of what is given, from `start` on, and the rows before `limit` of the same key that are within the window
-    and not before `low`; as far as there is room for them. Where it stopped; `count` has the number of pairs.
-
-    `ordered`: rows of a key are in the order of their times, so that a chain need not be followed to its end.
-    """
-    turn, most_pairs = pages.size - 1, ones.size
-    total = count[0]
-    heads = np.empty(BLOCK, np.int64)
-    for i in range(start, hashes.size):
-        if (i - start) % BLOCK == 0:
-            find_heads(hashes, i, min(i + BLOCK, hashes.size), rows, pages, slots, heads)
-        number = heads[(i - start) % BLOCK]
-        bound = max(base, valid[np.int64(hashes[i] >> shift)])
-        began, earliest, one_first, one_last = total, low[i], first[i], last[i]
-        while number >= bound:
-            row = pages[(number >> PAGE) & turn] + (number & REST)
-            if number < limit:
-                other_first = rows[row, 2]
-                if other_first >= earliest:
-                    if max(rows[row, 3], one_last) - min(other_first, one_first) <= window:
-                        if total == most_pairs:
-                            count[0] = began
-                            return i
-                        ones[total] = i
-                        others[total] = number
-                        total += 1
-                elif ordered:
-                    break
-            number = rows[row, 1]
-    count[0] = total
-    return np.int64(hashes.size)
 
 
 @kernel(
@@ -190,6 +114,29 @@ def combine(
                 out_parts[i, k] = rows[row, 5 + place - mine]
 
 
+@kernel(
+    "void(int64[::1], int64[::1], int64[:,::1], int64[:,::1], int64[::1], boolean, int64[::1], int64[:,::1])"
+)
+def combine_parts(
+    ones: Ints, others: Ints, parts: Ints, rows: Ints, pages: Ints, is_source: bool, pick: Ints, out: Ints
+) -> None:
+    """The components of pairs, and nothing else: what becomes a result needs no more."""
+    turn, mine = pages.size - 1, parts.shape[1]
+    for i in range(ones.size):
+        if not is_source and i + AHEAD < ones.size:
+            ahead = others[i + AHEAD]
+            fetch_row(rows, (pages[(ahead >> PAGE) & turn] + (ahead & REST)) * rows.shape[1])
+        row = pages[(others[i] >> PAGE) & turn] + (others[i] & REST)
+        for k in range(pick.size):
+            place = pick[k]
+            if place < mine:
+                out[i, k] = parts[ones[i], place]
+            elif is_source:
+                out[i, k] = others[i]
+            else:
+                out[i, k] = rows[row, 5 + place - mine]
+
+
 @kernel("void(int64[:,::1], int64)")
 def free_slot(slots: Ints, at: Int) -> None:
     """Empties a slot: what was put behind it because it was taken moves up."""
@@ -206,45 +153,31 @@ def free_slot(slots: Ints, at: Int) -> None:
     slots[at, 1] = -1
 
 
-@kernel(
-    "int64(int64[:,::1], int64[::1], int64[:,::1], int64, int64, int64, uint64, int64[::1], int64[::1], int64[::1])"
-)
+@kernel("int64(int64[:,::1], int64[::1], int64, int64, int64, uint64, int64[::1], int64[::1], int64[::1])")
 def purge(
-    rows: Ints,
-    pages: Ints,
-    slots: Ints,
-    base: Int,
-    end: Int,
-    before: Int,
-    shift: Word,
-    valid: Ints,
-    counts: Ints,
-    tally: Ints,
+    rows: Ints, pages: Ints, base: Int, end: Int, before: Int, shift: Word, valid: Ints, counts: Ints, tally: Ints
 ) -> Int:
     """Forgets the rows at the front that came before a time; the number of the first that is left."""
-    turn, most, ahead = pages.size - 1, slots.shape[0] - 1, base
+    turn = pages.size - 1
     while base < end:
         row = pages[(base >> PAGE) & turn] + (base & REST)
         if rows[row, 4] >= before:
             break
-        while ahead < min(base + AHEAD, end):
-            fetch_row(slots, (rows[pages[(ahead >> PAGE) & turn] + (ahead & REST), 0] & most) * 2)
-            ahead += 1
-        hashed = rows[row, 0]
-        bin = np.int64(np.uint64(hashed) >> shift)
+        bin = np.int64(np.uint64(rows[row, 0]) >> shift)
         if base >= valid[bin] and rows[row, 2] != NEVER:
             counts[bin] -= 1
             tally[0] -= 1
-        at = hashed & most
-        while slots[at, 1] != -1:
-            if slots[at, 0] == hashed:
-                if slots[at, 1] == base:  # none of its key came later
-                    free_slot(slots, at)
-                    tally[1] -= 1
-                break
-            at = (at + 1) & most
         base += 1
     return base
+
+
+@kernel("void(int64[:,::1], int64, int64, int64, int64[::1])")
+def sweep(slots: Ints, start: Int, end: Int, base: Int, tally: Ints) -> None:
+    """Frees those of some slots whose keys have no row from `base` on."""
+    for at in range(start, end):
+        while slots[at, 1] != -1 and slots[at, 1] < base:
+            free_slot(slots, at)  # what moved up may be of the past as well
+            tally[1] -= 1
 
 
 @kernel("void(int64[:,::1], uint64, int64[::1])")
@@ -260,13 +193,17 @@ def unlink(slots: Ints, key: Word, tally: Ints) -> None:
         at = (at + 1) & most
 
 
-@kernel("void(int64[:,::1], int64[:,::1])")
-def rehash(slots: Ints, into: Ints) -> None:
+@kernel("void(int64[:,::1], int64[:,::1], int64, int64[::1])")
+def rehash(slots: Ints, into: Ints, base: Int, tally: Ints) -> None:
     """Puts the slots into another table, which is empty. (In their order: that of a table twice as large is the same
-    twice over, so both are gone through from front to back.)"""
+    twice over, so both are gone through from front to back.) Without those whose keys have no row from `base` on."""
     most = into.shape[0] - 1
     for i in range(slots.shape[0]):
-        if slots[i, 1] != -1:
+        if slots[i, 1] == -1:
+            continue
+        if slots[i, 1] < base:
+            tally[1] -= 1
+        else:
             at = slots[i, 0] & most
             while into[at, 1] != -1:
                 at = (at + 1) & most

@@ -15,7 +15,8 @@ import numpy as np
 from dataflow.state.arrays import Ints
 from megaphone.plans.columns.kernels import PAGE, REST
 
-_LARGE = 4 << 20  # bytes from which on large pages are worth it
+_LARGE = 4 << 20  # bytes from which on large pages are worth it, for a table
+_MANY = 32 << 20  # and for rows: below that, streams that grow at one time would pause for tens of milliseconds
 _FIRST = 4  # pages that there is room for at first
 _SPARE = 2  # pages that are kept although nothing is in them, besides as many as are in use
 _AT_ONCE = 16  # pages that are given back to the system at once: more would be a pause
@@ -83,7 +84,7 @@ class Pages:
             larger[: len(self._memory)] = self._memory[:]
             self._memory = larger
         self._room = room
-        enlarge(self._memory, self._large)
+        enlarge(self._memory, self._large and len(self._memory) >= _MANY)
         self.rows = self._view()
 
     def pass_by(self, base: int) -> None:

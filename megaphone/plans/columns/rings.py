@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dataflow.state.arrays import Flags, Ints, Words
-from megaphone.plans.columns import kernels
+from megaphone.plans.columns import kernels, probing
 from megaphone.plans.columns.pages import Pages
 from megaphone.plans.columns.slots import Slots
 
@@ -83,7 +83,7 @@ class Ring:
         if not count:
             return
         self.pages.reach(self.end + count)
-        self._slots.reserve(count)
+        self._slots.reserve(count, self.base)
         self._stamp = max(self._stamp, stamp)  # never before that of the row before
         kernels.insert(
             delta.hashes, delta.first, delta.last, self._stamp, np.ascontiguousarray(words), self.pages.rows,
@@ -98,7 +98,7 @@ class Ring:
         ones, others, count = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(1, np.int64)
         while True:
             start = int(
-                kernels.probe(
+                probing.probe(
                     delta.hashes, delta.first, delta.last, low, self.pages.rows, self.pages.where, self._slots.table,
                     self.base, limit, self.valid, self.shift, window, self.is_source, start, ones, others, count,
                 )
@@ -110,14 +110,16 @@ class Ring:
 
     def purge(self, before: int) -> None:
         """Forgets what came before a time."""
+        rows, was = len(self), self.base
         self.base = int(
             kernels.purge(
-                self.pages.rows, self.pages.where, self._slots.table, self.base, self.end, before, self.shift,
-                self.valid, self.counts, self._tally,
+                self.pages.rows, self.pages.where, self.base, self.end, before, self.shift, self.valid, self.counts,
+                self._tally,
             )
         )  # fmt: skip
-        self.pages.pass_by(self.base)
-        self._slots.shrink()
+        if self.base > was:
+            self.pages.pass_by(self.base)
+            self._slots.forget(self.base, (self.base - was) / rows)
 
     def numbers(self, wanted: Flags, low: int) -> Ints:
         """The rows of some bins, without what begins before a time."""
@@ -165,6 +167,9 @@ class Pairs(NamedTuple):
     ones: Ints
     others: Ints
     stopped: int
+
+
+NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), 0)
 
 
 def _grown(array: Ints, used: int) -> Ints:

@@ -14,7 +14,7 @@ from megaphone.plans.chains import Chain
 from megaphone.plans.columns.courses import BinCourse, PlanChange, Sides, TaskStage
 from megaphone.plans.columns.joiner import ALWAYS, Joiner, LowTimes
 from megaphone.plans.columns.rings import Delta, merged
-from megaphone.plans.trees import Streams, Tree, joins, leaves
+from megaphone.plans.trees import Join, Streams, Tree, joins, leaves
 
 Made = dict[Streams, Delta]
 
@@ -60,14 +60,15 @@ class CourseShape:
             new[: len(old)] = old
         self._starts, self._cuts = starts, cuts
 
-    def step(self, made: Made, courses: NDArray[np.int32], now: int) -> Delta:
-        """What comes out at a time. `made` has what is new at the streams, which is in their rings already."""
+    def step(self, made: Made, courses: NDArray[np.int32], now: int) -> Ints:
+        """The components of what comes out at a time. `made` has what is new at the streams, which is in their rings
+        already."""
         course, change = self.course, self.course.change
         low = LowTimes(now - self._joiner.window)
         if change is None:
-            return self._run(course.tree, course.sides, made, now, low)
+            return self._steady(course.tree, course.sides, made, now, low)
         if change.method == "parallel-track":
-            return self._parallel(change, made, courses, now, low)
+            return self._parallel(change, made, courses, now, low).parts
         whole = course.tree.streams
         new = dict(made)
         for number, stage in enumerate(change.stages):
@@ -78,7 +79,20 @@ class CourseShape:
             made[streams] = new[streams] = merged(found, len(streams))
             if streams != whole:
                 self._joiner.ring(streams, dict(change.sides)[streams]).add(new[streams], now)
-        return new[whole]
+        return new[whole].parts
+
+    def _steady(self, tree: Tree, sides: Sides, made: Made, now: int, low: LowTimes) -> Ints:
+        """A plan that does not change. Its results are in no state, and nobody asks for their times."""
+        if not isinstance(tree, Join):
+            return made[tree.streams].parts
+        by = dict(sides)
+        for below in (tree.left, tree.right):
+            if isinstance(below, Join):
+                delta = self._run(below, sides, made, now, low)
+                self._joiner.ring(below.streams, by[below.streams]).add(delta, now)
+        one, other = tree.left.streams, tree.right.streams
+        rings = self._joiner.ring(one, by.get(one, 0)), self._joiner.ring(other, by.get(other, 0))
+        return self._joiner.meet_last(one, made[one], other, made[other], rings, low)
 
     def _run(self, tree: Tree, sides: Sides, made: Made, now: int, low: LowTimes, keep: Keep | None = None) -> Delta:
         """Adds to `made` what is new at each node of a tree, and to the rings; what is new at its root."""

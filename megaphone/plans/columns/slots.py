@@ -27,14 +27,15 @@ class Slots:
         self.table: Ints = np.full((_LEAST, 2), -1, np.int64)
         self._next: Ints | None = None
         self._filled = 0
+        self._swept = 0  # the slot that is looked at next
 
-    def reserve(self, count: int) -> None:
-        """Makes room for so many keys more."""
+    def reserve(self, count: int, base: int) -> None:
+        """Makes room for so many keys more. `base`: the first row that there is."""
         needed = int(self._tally[kernels.USED]) + count
         if needed <= _SOON * len(self.table):
             return
         if needed > _FULL * len(self.table):
-            self._put_into(self._ready(max(2 * len(self.table), 1 << int(needed / _FULL).bit_length())))
+            self._put_into(self._ready(max(2 * len(self.table), 1 << int(needed / _FULL).bit_length())), base)
         else:
             self._fill(_FILLED * count)
 
@@ -52,17 +53,24 @@ class Slots:
         self._next[self._filled :] = -1
         return self._next
 
-    def _put_into(self, table: Ints) -> None:
-        kernels.rehash(self.table, table)
-        self.table, self._next = table, None
+    def _put_into(self, table: Ints, base: int) -> None:
+        kernels.rehash(self.table, table, base, self._tally)
+        self.table, self._next, self._swept = table, None, 0
 
-    def shrink(self) -> None:
-        """Makes it smaller if little is left."""
+    def forget(self, base: int, share: float) -> None:
+        """The rows before a number are gone, a share of all. Their keys lose their slots: as many slots are looked at
+        as make it all of them in the time in which all rows go. Makes the table smaller if little is left."""
+        size = len(self.table)
+        end = self._swept + min(size, int(share * size) + 1)
+        kernels.sweep(self.table, self._swept, min(end, size), base, self._tally)
+        if end > size:
+            kernels.sweep(self.table, 0, end - size, base, self._tally)
+        self._swept = end & (size - 1)
         used = int(self._tally[kernels.USED])
         if len(self.table) > _LEAST and 32 * used < len(self.table):
-            self._put_into(np.full((max(_LEAST, 1 << (4 * used).bit_length()), 2), -1, np.int64))
+            self._put_into(np.full((max(_LEAST, 1 << (4 * used).bit_length()), 2), -1, np.int64), base)
 
     def clear(self) -> None:
         """Forgets all."""
         self._tally[kernels.USED] = 0
-        self.table, self._next = np.full((_LEAST, 2), -1, np.int64), None
+        self.table, self._next, self._swept = np.full((_LEAST, 2), -1, np.int64), None, 0

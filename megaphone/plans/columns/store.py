@@ -180,7 +180,7 @@ class PlanColumnStore(PlanStore[Columns]):
             return []
         ring = self._joiner.rings[held]
         whole = ring.fetch(ring.numbers(self._flags(bins), time - self._query.window))
-        return [self._joiner.results(whole)] if len(whole) else []
+        return [self._joiner.results(whole.parts)] if len(whole) else []
 
     def _begin(self, time: int) -> None:
         """Begins the replans that are due, in the bins in which none is under way."""
