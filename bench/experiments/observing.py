@@ -103,13 +103,14 @@ def _count(key: int, one: int, total: int | None) -> tuple[int, list[tuple[int, 
 
 def _stop_counting(part: Dataflow) -> None:
     """Of a dataflow alone: a change of its class would slow down the other one, too."""
+    kinds: dict[type, type] = {LocalChannel: _Local, AloneChannel: _Alone}
     part.sweep = MethodType(_sweep, part)  # type: ignore[method-assign]
     for operator in part.operators:
         for output in operator.outputs:
             for place in range(output.width):
                 channel = output.channel(place)
                 local = channel._local if isinstance(channel, RoutedChannel) else channel
-                local.__class__ = {LocalChannel: _Local, AloneChannel: _Alone}[type(local)]
+                local.__class__ = kinds[type(local)]
 
 
 class _NoMeter(Meter):
