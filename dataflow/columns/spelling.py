@@ -243,7 +243,7 @@ def _spell_text(
     room = words * 8 - 3
     first = np.uint64(1 | 1 << 8) if is_bytes else np.uint64(1)
     for i in range(hashes.size):
-        at, size = np.int64(bounds[i]), np.int64(bounds[i + 1] - bounds[i])
+        at, size = int(bounds[i]), int(bounds[i + 1] - bounds[i])
         word = first
         if there.size and not there[i]:
             size = 0

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dataflow.columns import Columns, arrow
 from dataflow.columns.column import Column
@@ -62,7 +63,7 @@ def run(steps: Sequence[Stateless], wanted: Sequence[str] | None, batch: Columns
             live = needed(steps[place + 1 :], after)
             numbers = mask.to_numpy(zero_copy_only=False)
             columns = {
-                name: column[numbers] if isinstance(column, np.ndarray) else column.filter(mask)
+                name: column[numbers] if isinstance(column, np.ndarray) else pc.filter(column, mask)
                 for name, column in columns.items()
                 if live is None or name in live
             }
@@ -92,7 +93,8 @@ def _made(each: Expression, columns: Mapping[str, Column], values: _Values, leng
     if each.is_column and (name := next(iter(each.needs))) in columns:
         return columns[name]
     found = each.evaluate(values)
-    return pa.repeat(found, length) if isinstance(found, pa.Scalar) else found
+    made: Column = pa.repeat(found, length) if isinstance(found, pa.Scalar) else found
+    return made
 
 
 def _mask(found: pa.Array | pa.Scalar, length: int) -> pa.Array:
