@@ -380,26 +380,12 @@ class _Ticking(_Counting):
 
 
 class _Timed(_Reading):
-    """Batches name their times. The worker is where the last of its partitions is, of those that are not silent; if all
-    are (`idle_after`), where the other workers are, or where the furthest of its own got."""
+    """Batches name their times. The worker is where the last of its partitions is."""
 
     def __init__(self, scope: Scope, context: Context, source: Partitions[D], ahead: int, name: str) -> None:
         super().__init__(scope, context, source, ahead, name)
         self._times: dict[str, Time] = {}  # by partition, no batch before this will come
         self._paces: dict[str, SourcePace] = {}
-        self._heard: dict[str, float] = {}  # by partition, when it last said something
-        self._idle = source.idle_after
-
-    def _begin(self) -> None:
-        if self._idle is not None:
-            self._context.spawn(self._watch)
-
-    async def _watch(self) -> None:
-        """Looks for partitions that have fallen silent."""
-        assert self._idle is not None
-        while self._capability.live and not self._context.dropped:
-            self._told()
-            await self._context.clock.sleep_until(self._context.clock.now() + self._idle / 2)
 
     @property
     def _most_open(self) -> int:
@@ -407,7 +393,6 @@ class _Timed(_Reading):
 
     def _opened(self, partition: str) -> None:
         self._times[partition] = self._capability.time
-        self._heard[partition] = self._context.clock.now()
 
     def _closed(self, partition: str) -> None:
         del self._times[partition]
@@ -420,7 +405,6 @@ class _Timed(_Reading):
         super()._part_with(partition)
         self._times.pop(partition, None)
         self._paces.pop(partition, None)
-        self._heard.pop(partition, None)
 
     def _shift(self, time: Time) -> None:
         """The source names its times: those of a partition go on from where it is."""
@@ -429,23 +413,7 @@ class _Timed(_Reading):
         # Before all partitions are known, one that starts earlier may still come.
         known = self._input.done or (self._source.follow and self._may_read)
         if known and self._times and not self._waiting:
-            self._move(self._reach())
-
-    def _reach(self) -> Time:
-        """Before which time nothing will come."""
-        if self._idle is None:
-            return min(self._times.values())
-        since = self._context.clock.now() - self._idle
-        active = [time for partition, time in self._times.items() if self._heard[partition] > since]
-        if active:
-            return min(active)
-        return max([*self._times.values(), *self._others()])
-
-    def _others(self) -> list[Time]:
-        """The least time that another worker may send at, as far as is known here. O(all that is outstanding)."""
-        here, mine = self._output.index, self._output.held
-        counts = {time: count for (place, time), count in self._dataflow.tracker.pointstamps().items() if place == here}
-        return sorted(time for time, count in counts.items() if count > (time in mine))[:1]
+            self._move(min(self._times.values()))
 
     @property
     def _ended(self) -> bool:
@@ -461,7 +429,6 @@ class _Timed(_Reading):
                 f"{time!r}: a source gives its batches in the order of their times"
             )
         self._times[partition] = time
-        self._heard[partition] = self._context.clock.now()
         self._told()
         pace = self._paces.get(partition)
         if pace is None:  # partitions wait for each other's times: each has a pace of its own
@@ -471,9 +438,6 @@ class _Timed(_Reading):
         await pace.wait(time)
         if not await self._may_send():
             return False
-        if self._idle is not None and time < self._capability.time:  # it was silent, and the others went on
-            time = self._capability.time
-            batch = self._source.overtaken(partition, batch, time)
         self._give(partition, position, time, batch)
         return True
 

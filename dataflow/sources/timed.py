@@ -16,10 +16,9 @@ from dataflow.columns.column import Integers, Mask
 from dataflow.errors import ConstructionError
 from dataflow.events.late import Late, LateRecords
 from dataflow.events.moments import Moments, TimeOf, ticks
-from dataflow.events.operator import checked_idle
 from dataflow.events.watermarks import Watermarks
 from dataflow.operators.inputs import to_batch
-from dataflow.operators.latecomers import LateApart, marked, unmarked
+from dataflow.operators.latecomers import LateApart, marked
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.operators.source import Reader
 from dataflow.time.durations import NANOSECONDS, Duration
@@ -33,13 +32,11 @@ class _EventTimed(Partitions[D]):
 
     timed = True
 
-    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Late, idle_after: float | None) -> None:
+    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Late) -> None:
         self._source = source
         self._times = times
         self._delay = delay
         self._late: Late = late
-        self._latecomers: dict[str, LateRecords] = {}  # by partition
-        self.idle_after = idle_after
         self.follow, self.look_every, self.moves = source.follow, source.look_every, source.moves and source.resumable
 
     async def partitions(self) -> Collection[str]:
@@ -52,7 +49,6 @@ class _EventTimed(Partitions[D]):
         marks = Watermarks(self._delay)
         marks.late_of(partition, [latest])
         late = LateRecords(f"partition {partition!r}", self._late, self._delay)
-        self._latecomers[partition] = late
         reader = Reader(self._source.read(partition, inner))
         try:
             while (item := await reader.next(_END)) is not _END:
@@ -92,14 +88,6 @@ class _EventTimed(Partitions[D]):
             late.out([record for record, gone in pairs if gone], latest - int(times[is_late].min()), reached)
         return marked(batch, is_late) if self.late_apart else rest
 
-    def overtaken(self, partition: str, batch: Batch, reached: int) -> Batch:
-        """Records of a partition that was silent are late where the others have passed their times."""
-        rows, before = unmarked(batch)
-        times = self._times_of(rows)
-        now = np.logical_and(times < reached, np.logical_not(before))
-        rest = self._without(self._latecomers[partition], rows, times, now, reached, reached)
-        return marked(rows, np.logical_or(now, before)) if self.late_apart else rest
-
     async def acknowledge(self, partition: str, position: object) -> None:
         """The source is told of its own position."""
         await self._source.acknowledge(partition, _parts(position)[0])
@@ -127,7 +115,6 @@ def event_timed(
     *,
     unit: str = ...,
     late: Literal["stream"],
-    idle_after: float | Duration | None = ...,
 ) -> LateApart[D]: ...
 
 
@@ -139,7 +126,6 @@ def event_timed(
     *,
     unit: str = ...,
     late: Literal["error", "count"] = ...,
-    idle_after: float | Duration | None = ...,
 ) -> Partitions[D]: ...
 
 
@@ -150,7 +136,6 @@ def event_timed(
     *,
     unit: str = "ns",
     late: Late = "error",
-    idle_after: float | Duration | None = None,
 ) -> Partitions[D]:
     """A source whose times are those of its records: `scope.source(event_timed(json_lines("logs/"), "t", "10s"))`.
 
@@ -159,8 +144,7 @@ def event_timed(
     in `worker.dataflow(time=unit)`. `late`: records that come later than the delay are an error; or left out, counted
     and told at the end of their partition ("count"); or come on the stream's `.late` ("stream").
 
-    Partitions wait for each other. `idle_after`: one that is silent for so long, by the clock, does not hold the others
-    back until it speaks again; what it says then may be late.
+    Partitions wait for each other: one that is silent holds the others back.
     """
     given: object = source
     if not isinstance(given, Partitions) or given.timed:
@@ -170,6 +154,5 @@ def event_timed(
     if unit not in NANOSECONDS:
         raise ConstructionError(f"{unit!r} is not a unit of times: say {', '.join(NANOSECONDS)}")
     LateRecords("event_timed", late, delay)  # which refuses other words
-    idle = None if idle_after is None else checked_idle("event_timed", idle_after)
     kind = _LateApart if late == "stream" else _EventTimed
-    return kind(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late, idle)
+    return kind(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late)

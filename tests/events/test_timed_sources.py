@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import trio
 
 from dataflow import Recovery, Worker, sources, windows
 from dataflow.columns import Columns
@@ -142,66 +141,12 @@ def test_late_records_are_a_stream(seed: int, columns: bool) -> None:
     assert all(now <= event[0] for now, event in kept)
 
 
-@pytest.mark.parametrize("late", ["stream", "count", "error"])
-@pytest.mark.parametrize("seed", range(6))
-def test_silent_partitions_hold_nobody_back(seed: int, late: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    """One partition falls silent, on whatever worker; the others go on, and what it says later is late: an error, a
-    stream or a number that is told."""
-    chance = Random(seed)
-    peers = chance.randint(1, 3)
-    told = trio.Event()
-    done: list[int] = []
-    out, behind = [], []
-
-    class Talkers(sources.Partitions[Any]):
-        async def partitions(self) -> list[str]:
-            return ["quick", "also quick", "slow"]
-
-        async def read(self, partition: str, position: object) -> Any:
-            for number in range(20):
-                if partition == "slow" and number == 3:
-                    await told.wait()
-                yield number, None, [(number, partition)]
-
-    async def main(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            given = sources.event_timed(Talkers(), lambda e: e[0], 0, late=late, idle_after="1s")
-            stream = scope.source(given)
-            if late == "stream":
-                stream.late.inspect(lambda _, event: behind.append(event))  # type: ignore[attr-defined]
-            probe = stream.inspect(lambda now, event: out.append((now, event))).probe()
-        await probe.wait_passed(18)  # which needs that nobody waits for the silent one
-        done.append(worker.index)
-        if len(done) == peers:
-            told.set()
-        await probe.wait_done()
-
-    def run() -> None:
-        simulate(main, workers=peers, seed=seed)
-
-    if late == "error":
-        with pytest.raises(TimeError, match="partition 'slow': 1 records came late"):
-            run()
-        return
-    run()
-    on_time = [event for _, event in out]
-    assert all(now <= event[0] for now, event in out)
-    assert len(on_time) == len(set(on_time)) and {(n, "quick") for n in range(20)} <= set(on_time)
-    lost = {(n, "slow") for n in range(20)} - set(on_time)
-    assert {(n, "slow") for n in range(3, 19)} <= lost
-    if late == "stream":
-        assert sorted(behind) == sorted(lost)
-    else:
-        assert f"partition 'slow': {len(lost)} late records were left out" in capfd.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: sources.event_timed([1], "t"), "needs a source with partitions that names no times itself"),  # type: ignore[arg-type]
         (lambda: sources.event_timed(source({}, 1), "t", unit="year"), "'year' is not a unit of times"),
         (lambda: sources.event_timed(source({}, 1), "t", late="never"), "late is 'error', 'stream' or 'count'"),  # type: ignore[call-overload]
-        (lambda: sources.event_timed(source({}, 1), "t", idle_after=0), "idle_after is a duration above zero"),
         (lambda: sources.event_timed(sources.event_timed(source({}, 1), "t"), "t"), "names no times itself"),
     ],
 )

@@ -91,8 +91,9 @@ def test_keys_that_are_spelled_out_are_told_as_people_write_them() -> None:
             data.send({"word": ["the"] * 10 + ["fox"] * 3 + [f"w{time}"], "n": [1] * 14})
             data.advance_to(time + 1)
             await probe.wait_passed(time)
-        (stateful,) = [each for each in scope.dataflow.hooks.stateful if each.name == "words"]
-        return stateful.loads.loads().heavy, counts.handle.statistics.heavy
+        loads = scope.dataflow.hooks.named("words").loads
+        assert loads is not None
+        return loads.loads().heavy, counts.handle.statistics.heavy
 
     for heavy, loads in simulate(words, workers=2, seed=1):
         assert [key for key, *_ in heavy][:2] == [("the", 1), ("fox", 1)]
