@@ -47,7 +47,7 @@ class OverloadSeen:
 @benchmark("overload", "ten times the sustainable rate: memory, latency before and after, nothing lost")
 def overload(run: Run) -> None:
     """Reports the larger of the two workers' numbers."""
-    calm, long = (2.0, 1.0) if run.quick else (10.0, 12.0)
+    calm, long = (2.0, 1.0) if run.quick else (5.0, 10.0)
     phases = (("before", calm, 0.5), ("overload", long, float(TIMES)), ("after", 0.0, 0.5), ("again", calm, 0.5))
     seen = dataflow.execute(_main, phases, 2.0 if run.quick else 5.0, workers=2, name="bench")
     sent, counted = sum(each.sent for each in seen), sum(each.counted for each in seen)

@@ -37,7 +37,7 @@ def weigh(folder: Path) -> list[int]:
 
 @benchmark("snapshots", "counting with a snapshot every ten seconds against without: throughput, latency, bytes")
 def snapshots(run: Run) -> None:
-    domain, every, seconds, repeats = (2, 2.0, 6.0, 1) if run.quick else (16, 10.0, 31.0, 3)
+    domain, every, seconds, repeats = (2, 2.0, 6.0, 1) if run.quick else (16, 10.0, 21.0, 2)
     setup = Setup(domain * MILLION, BINS)
     _throughput(run, setup, every, seconds, repeats)
     _latency(run, setup, every, seconds, repeats, "every bin changes")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dataflow.columns.batch import Columns
     from dataflow.operators.following import ControlStream
     from dataflow.operators.inputs import InputHandle, UnorderedInput
+    from dataflow.operators.latecomers import LateApart, TimedStream
     from dataflow.operators.loops import LoopHandle
     from dataflow.run.dataflow import Dataflow
 
@@ -82,6 +83,9 @@ class Scope:
     ) -> tuple[UnorderedInput, Stream[Record]]:
         """An input that main feeds at any time for which it holds a capability: (handle, stream). `of`: see `input`."""
         return inputs.unordered_input(self, name)
+
+    @overload
+    def source(self, records: LateApart[D], *, ahead: int = ..., name: str = ...) -> TimedStream[D]: ...
 
     @overload
     def source(self, records: Partitions[D], *, ahead: int = ..., name: str = ...) -> Stream[D]: ...

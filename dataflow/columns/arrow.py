@@ -260,11 +260,12 @@ def _refuse(name: object, kind: DType | ArrowType) -> NoReturn:
 
 def to_table(columns: Mapping[str, Column]) -> ArrowTable:
     """A pyarrow.Table of the columns."""
-    table: ArrowTable = _pyarrow().table({name: _to_arrow(name, column) for name, column in columns.items()})
+    table: ArrowTable = _pyarrow().table({name: to_arrow(name, column) for name, column in columns.items()})
     return table
 
 
-def _to_arrow(name: str, column: Column) -> ArrowArray:
+def to_arrow(name: str, column: Column) -> ArrowArray:
+    """A column as Arrow has it; numbers are not copied."""
     pa = _pyarrow()
     if not isinstance(column, np.ndarray):
         return column

@@ -89,7 +89,9 @@ def spell(batch: Columns, by: Sequence[str], words: int, what: str) -> Words:
             code, numbers = _numbers(column, f"{what}: the key {name!r}")
             wrong = _put_numbers(numbers, code, field, spelt, fill)
         else:
-            wrong = _put_text(*_texts(column), field, "binary" in type_name(column), spelt, fill)
+            bounds, text, there = _texts(column)
+            is_bytes = "binary" in type_name(column)
+            wrong = _put_text(bounds.astype(np.int64), text, there, field, is_bytes, spelt, fill)
         if wrong >= 0:
             raise _too_long(batch.select(by).slice(wrong, wrong + 1).rows()[0], words, what)
     return spelt
@@ -112,6 +114,19 @@ def hash_spelt(spelt: Words) -> Words:
     hashes = np.empty(spelt.shape[1], np.uint64)
     _hash(spelt, hashes)
     return hashes
+
+
+def spell_and_hash(batch: Columns, by: Sequence[str], words: int, what: str) -> tuple[Words, Words]:
+    """Both together, as `spell` and `hash_spelt` do it: one text, which most keys are, in one pass."""
+    column = batch.column(by[0])
+    if len(by) > 1 or isinstance(column, np.ndarray) or not len(batch):
+        spelt = spell(batch, by, words, what)
+        return spelt, hash_spelt(spelt)
+    spelt, hashes = np.empty((words, len(batch)), np.uint64), np.empty(len(batch), np.uint64)
+    wrong = _spell_text(*_texts(column), "binary" in type_name(column), spelt, hashes)
+    if wrong >= 0:
+        raise _too_long(batch.select(by).slice(wrong, wrong + 1).rows()[0], words, what)
+    return spelt, hashes
 
 
 def unspell(spelt: Words, columns: int) -> list[Column]:
@@ -153,7 +168,7 @@ def _numbers(column: Array, what: str) -> tuple[int, Integers]:
     raise TypeError(f"{what} holds {type_name(column)}: keys are strings, bytes, integers, booleans, dates or moments")
 
 
-def _texts(column: Column) -> tuple[Integers, Bytes, Bytes]:
+def _texts(column: Column) -> tuple[NDArray[np.signedinteger], Bytes, Bytes]:
     """Where the bytes of each text begin and end, the bytes, and which texts there are (nothing: all)."""
     assert not isinstance(column, np.ndarray)
     _, offsets, data = column.buffers()
@@ -164,7 +179,7 @@ def _texts(column: Column) -> tuple[Integers, Bytes, Bytes]:
     there = np.empty(0, np.uint8)
     if column.null_count:
         there = np.fromiter((value is not None for value in column.to_pylist()), np.uint8, len(column))
-    return bounds.astype(np.int64), text, there
+    return bounds, text, there
 
 
 @njit(inline="always")
@@ -210,6 +225,43 @@ def _put_text(
             if shift and word >> (_64 - shift):
                 spelt[(at >> 3) + 1, i] |= word >> (_64 - shift)
             at += 8
+    return -1
+
+
+@kernel(
+    *[
+        types.int64(types.Array(width, 1, "C", readonly=True), _TEXT, _TEXT, types.boolean, _SPELT, types.uint64[::1])
+        for width in (types.int32, types.int64)
+    ]
+)
+def _spell_text(
+    bounds: NDArray[np.signedinteger], text: Bytes, there: Bytes, is_bytes: bool, spelt: Words, hashes: Words
+) -> int:
+    """Keys of one text, and their hashes; the first row that has no room for its own, or -1. The text begins behind
+    three bytes (see above), so a word has eight bytes of it that begin at 5, 13, 21, ..."""
+    words = spelt.shape[0]
+    room = words * 8 - 3
+    first = np.uint64(1 | 1 << 8) if is_bytes else np.uint64(1)
+    for i in range(hashes.size):
+        at, size = int(bounds[i]), int(bounds[i + 1] - bounds[i])
+        word = first
+        if there.size and not there[i]:
+            size = 0
+            word |= np.uint64(_NULL) << np.uint64(16)
+        elif size > MOST_BYTES or size > room:
+            return i
+        else:
+            word |= np.uint64(size + 1) << np.uint64(16)
+        if size > 0:
+            word |= _eight(text, at, min(size, 5)) << np.uint64(24)
+        spelt[0, i] = word
+        made = mix(word)
+        for j in range(1, words):
+            begun = 8 * j - 3
+            word = _eight(text, at + begun, min(size - begun, 8)) if size > begun else np.uint64(0)
+            spelt[j, i] = word
+            made = mix(made ^ word)
+        hashes[i] = made
     return -1
 
 

@@ -103,13 +103,14 @@ def families(run: str, status: Status | None) -> Families:
     for name in status.silent:
         found["worker_up"].add((run, name.removeprefix("worker ")), 0.0)
     for worker in status.workers:
-        _add_worker(found, (run, str(worker.worker)), worker)
+        add_worker(found, (run, str(worker.worker)), worker)
         for part in worker.dataflows:
             _add_dataflow(found, (run, str(worker.worker), part.name), part)
     return found
 
 
-def _add_worker(found: Families, labels: tuple[str, ...], worker: WorkerReading) -> None:
+def add_worker(found: Families, labels: tuple[str, ...], worker: WorkerReading) -> None:
+    """What a worker counts beside its dataflows."""
     values = {
         "worker_up": 1.0,
         "worker_start_time_seconds": worker.since,

@@ -130,17 +130,21 @@ def _plan(
     unit = unit_of(scope.domain)
     if partition is not None and not isinstance(partition, str) and not callable(partition):
         raise ConstructionError(f"{name}: partition= names a column or is a function of a record, not {partition!r}")
-    idle = None
-    if idle_after is not None:
-        try:
-            idle = seconds(idle_after)
-        except (TypeError, ValueError) as error:
-            raise ConstructionError(f"{name}: idle_after={idle_after!r}: {error}") from None
-        if not idle > 0:
-            raise ConstructionError(f"{name}: idle_after is a duration above zero, not {idle_after!r}")
+    idle = None if idle_after is None else checked_idle(name, idle_after)
     step = 0 if every is None else ticks(every, unit, f"{name}: every", least=1)
     lag = ticks(delay, unit, f"{name}: delay")
     return Retiming(name, Moments(name, time, unit), lag, step, partition, idle, LateRecords(name, late, delay))
+
+
+def checked_idle(name: str, idle_after: float | Duration) -> float:
+    """After how many seconds a partition is silent."""
+    try:
+        idle = seconds(idle_after)
+    except (TypeError, ValueError) as error:
+        raise ConstructionError(f"{name}: idle_after={idle_after!r}: {error}") from None
+    if not idle > 0:
+        raise ConstructionError(f"{name}: idle_after is a duration above zero, not {idle_after!r}")
+    return idle
 
 
 class _EventTime:

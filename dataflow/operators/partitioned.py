@@ -20,6 +20,7 @@ from dataflow.members.reading import Standing
 from dataflow.operators.finding import Dealing, find_partitions
 from dataflow.operators.heirs import FollowingReader
 from dataflow.operators.inputs import to_batch
+from dataflow.operators.latecomers import separated
 from dataflow.operators.pacing import SourcePace
 from dataflow.operators.partitions import Partitions, SourceError
 from dataflow.operators.positions import Positions
@@ -66,7 +67,7 @@ def partitioned(scope: Scope, source: Partitions[D], *, ahead: int, name: str) -
 
     out: Stream[D]
     (out,) = reader.build(make, frontier=True, keeps=Keeps.SHARE)
-    return out
+    return separated(out, name) if source.late_apart else out
 
 
 class _Reading(Participant):

@@ -35,6 +35,7 @@ class Partitions(ABC, Generic[D]):
     look_every: float = 1.0  # seconds: with `follow`, worker 0 looks for new partitions so often
     hears_back: bool = True  # set to False by the engine if there is no recovery: nobody will call `acknowledge`
     moves: bool = True  # whether another worker may go on with a partition, when workers join and leave
+    late_apart: bool = False  # whether it marks late records, which then are a stream of their own
     at_once: int = 16  # without `follow` and `timed`, a worker reads so many partitions side by side
 
     @abstractmethod

@@ -92,7 +92,7 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
             self.keeper.build()
         self.graph.freeze()
         self.tracker = make_tracker(self.graph, len(self.history.latest) if self.beginning is None else 0)
-        self.busy_ns = [0] * len(self.operators)
+        self.busy_seconds = [0.0] * len(self.operators)
         self._validity = Validity(self.graph)
         self._integers_only = self.graph.integers_only
         self._watchers = [[] for _ in self.graph.locations]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dataflow.run.stepping import Stepping
 
 log = logging.getLogger("dataflow")
-SAMPLE_EVERY = 5_000_000  # nanoseconds from one sample of latency to the next, at least
+SAMPLE_EVERY = 20_000_000  # nanoseconds from one sample of latency to the next, at least
 DATE_EVERY = 1_000_000_000  # nanoseconds between looks at pointstamps
 DATED = 4096  # pointstamps that are dated at most: those of a dataflow that has more are not of interest one by one
 RECENT = 600  # samples, and marks, that are kept to be shown
@@ -60,10 +60,11 @@ class Sampler:
     """Samples latencies of one dataflow: chooses the time at which its entries are, waits until they have left it, and
     then until it is complete everywhere."""
 
-    __slots__ = ("_dataflow", "_ends", "_left", "_time", "chosen", "latencies")
+    __slots__ = ("_ends", "_entries", "_left", "_time", "_total", "chosen", "latencies")
 
     def __init__(self, dataflow: Dataflow) -> None:
-        self._dataflow = dataflow
+        self._entries = dataflow.entries
+        self._total = all(port.domain.total for port in dataflow.entries)  # no other times can be told apart
         self._ends = StreamEnds(dataflow)
         self._time: Time = None
         self._left: int | None = None  # when the entries left the time that was chosen
@@ -97,12 +98,10 @@ class Sampler:
         return (None if least is None else least[0]), (min(left) if left and self._total else None)
 
     def _least(self) -> tuple[Time] | None:
-        held = [min(port.held) for port in self._dataflow.entries if port.held]
-        return (min(held),) if held and self._total else None
-
-    @property
-    def _total(self) -> bool:
-        return all(port.domain.total for port in self._dataflow.entries)
+        if not self._total:
+            return None
+        held = [min(port.held) for port in self._entries if port.held]
+        return (min(held),) if held else None
 
 
 @dataclass(slots=True, eq=False)

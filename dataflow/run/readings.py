@@ -179,7 +179,7 @@ def read_operator(operator: Operator, sources: Mapping[Target, Source]) -> Opera
     return OperatorReading(
         number,
         operator.name,
-        dataflow.busy_ns[number] / 1e9,
+        dataflow.busy_seconds[number],
         sum(output.given for output in operator.outputs if not output.failures),
         sum(output.given for output in operator.outputs if output.failures),
         tuple(_edge(port, sources.get(Target(number, port.number))) for port in operator.inputs),

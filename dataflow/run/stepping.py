@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
-from time import perf_counter_ns
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from dataflow.build.operator import Operator
@@ -48,7 +48,7 @@ class Stepping(ABC):
         self.built = False
         self.dropped = False
         self.stirred = False  # whether the pump has it on its list of those that have something to do
-        self.busy_ns: list[int] = []  # by operator, the time that its steps took in sweeps; for those who look
+        self.busy_seconds: list[float] = []  # by operator, what its steps took in sweeps; for those who look
         self._counts = self.outbox.pending.counts  # changes since the last flush
         self._heard: dict[Pointstamp, int] = {}  # changes received and not applied; what cancels stays as a zero
         self._watchers: list[list[Callable[[], None]]] = []  # by index of location
@@ -161,13 +161,13 @@ class Stepping(ABC):
             for number in self._next:
                 heappush(active, number)
             self._next = []
-        busy = self.busy_ns
-        last = perf_counter_ns()
+        busy = self.busy_seconds
+        last = perf_counter()  # not in nanoseconds: integers as large as these cost twice as much to add
         try:
             while active:
                 self._cursor = number = heappop(active)
                 self.run(number)
-                now = perf_counter_ns()  # one look at the clock for each step: its end is where the next begins
+                now = perf_counter()  # one look at the clock for each step: its end is where the next begins
                 busy[number] += now - last
                 last = now
         finally:

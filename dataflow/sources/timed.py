@@ -6,16 +6,19 @@ So there is one time line from the source on, and snapshots of it: this is event
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, overload
 
 import numpy as np
 
+from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
+from dataflow.columns.column import Integers, Mask
 from dataflow.errors import ConstructionError
-from dataflow.events.late import LateRecords
+from dataflow.events.late import Late, LateRecords
 from dataflow.events.moments import Moments, TimeOf, ticks
 from dataflow.events.watermarks import Watermarks
 from dataflow.operators.inputs import to_batch
+from dataflow.operators.latecomers import LateApart, marked
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.operators.source import Reader
 from dataflow.time.durations import NANOSECONDS, Duration
@@ -29,11 +32,11 @@ class _EventTimed(Partitions[D]):
 
     timed = True
 
-    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Literal["error", "count"]) -> None:
+    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Late) -> None:
         self._source = source
         self._times = times
         self._delay = delay
-        self._late: Literal["error", "count"] = late
+        self._late: Late = late
         self.follow, self.look_every, self.moves = source.follow, source.look_every, source.moves and source.resumable
 
     async def partitions(self) -> Collection[str]:
@@ -55,38 +58,45 @@ class _EventTimed(Partitions[D]):
                 before = marks.of(partition)
                 given = to_batch(batch)
                 rows = given if isinstance(given, Columns) else list(given)
-                kept, latest = self._kept(partition, rows, marks, late, latest)
+                times = self._times_of(rows)
+                latest = max(latest, int(times.max(initial=0)))
+                kept = self._without(late, rows, times, marks.late_in(partition, times), before, latest)
                 yield [inner, latest], before, kept
                 yield [inner, latest], marks.of(partition), []
         finally:
+            late.tell()
             await reader.close()
-        late.tell()
 
-    def _kept(
-        self, partition: str, batch: list[D] | Columns, marks: Watermarks, late: LateRecords, latest: int
-    ) -> tuple[list[D] | Columns, int]:
-        """The records of a batch that are on time, and the latest time so far."""
-        reached = marks.of(partition)
+    def _times_of(self, batch: list[D] | Columns) -> Integers:
         if isinstance(batch, Columns):
-            times = self._times.of_columns(batch)
-            is_late = marks.late_in(partition, times)
-            latest = max(latest, int(times.max(initial=0)))
-            if is_late.any():
-                late.out(batch.filter(is_late), latest - int(times[is_late].min()), reached)
-                batch = batch.filter(np.logical_not(is_late))
-            return batch, latest
-        each = self._times.of_rows(batch)
-        places = marks.late_of(partition, each)
-        latest = max([latest, *each])
-        if places:
-            late.out([batch[place] for place in places], latest - min(each[place] for place in places), reached)
-            gone = set(places)
-            batch = [record for place, record in enumerate(batch) if place not in gone]
-        return batch, latest
+            return self._times.of_columns(batch)
+        return np.array(self._times.of_rows(batch), np.int64)
+
+    def _without(
+        self, late: LateRecords, batch: list[D] | Columns, times: Integers, is_late: Mask, reached: int, latest: int
+    ) -> Batch:
+        """A batch without its late records, or with these marked."""
+        if not is_late.any():
+            return batch
+        rest: list[D] | Columns
+        if isinstance(batch, Columns):
+            apart, rest = batch.filter(is_late), batch.filter(np.logical_not(is_late))
+            late.out(apart, latest - int(times[is_late].min()), reached)
+        else:
+            pairs = list(zip(batch, is_late.tolist(), strict=True))
+            rest = [record for record, gone in pairs if not gone]
+            late.out([record for record, gone in pairs if gone], latest - int(times[is_late].min()), reached)
+        return marked(batch, is_late) if self.late_apart else rest
 
     async def acknowledge(self, partition: str, position: object) -> None:
         """The source is told of its own position."""
         await self._source.acknowledge(partition, _parts(position)[0])
+
+
+class _LateApart(_EventTimed[D], LateApart[D]):
+    """One that marks late records."""
+
+    late_apart = True
 
 
 def _parts(position: object | None) -> tuple[object | None, int]:
@@ -97,20 +107,44 @@ def _parts(position: object | None) -> tuple[object | None, int]:
     return position[0], position[1]
 
 
+@overload
+def event_timed(
+    source: Partitions[D],
+    time: TimeOf,
+    delay: int | Duration = ...,
+    *,
+    unit: str = ...,
+    late: Literal["stream"],
+) -> LateApart[D]: ...
+
+
+@overload
+def event_timed(
+    source: Partitions[D],
+    time: TimeOf,
+    delay: int | Duration = ...,
+    *,
+    unit: str = ...,
+    late: Literal["error", "count"] = ...,
+) -> Partitions[D]: ...
+
+
 def event_timed(
     source: Partitions[D],
     time: TimeOf,
     delay: int | Duration = 0,
     *,
     unit: str = "ns",
-    late: Literal["error", "count"] = "error",
+    late: Late = "error",
 ) -> Partitions[D]:
     """A source whose times are those of its records: `scope.source(event_timed(json_lines("logs/"), "t", "10s"))`.
 
     Each partition has its own watermark (its latest time less the delay), and batches are sent there: not after any of
     their records. Windows over them are told the records' times (`time=`). `unit`: what the dataflow's times count, as
-    in `worker.dataflow(time=unit)`. `late`: records that come later than the delay are an error, or left out, counted
-    and told at the end of their partition. Partitions wait for each other.
+    in `worker.dataflow(time=unit)`. `late`: records that come later than the delay are an error; or left out, counted
+    and told at the end of their partition ("count"); or come on the stream's `.late` ("stream").
+
+    Partitions wait for each other: one that is silent holds the others back.
     """
     given: object = source
     if not isinstance(given, Partitions) or given.timed:
@@ -119,6 +153,6 @@ def event_timed(
         )
     if unit not in NANOSECONDS:
         raise ConstructionError(f"{unit!r} is not a unit of times: say {', '.join(NANOSECONDS)}")
-    if late not in ("error", "count"):
-        raise ConstructionError(f"event_timed: late is 'error' or 'count', not {late!r}")
-    return _EventTimed(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late)
+    LateRecords("event_timed", late, delay)  # which refuses other words
+    kind = _LateApart if late == "stream" else _EventTimed
+    return kind(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late)

@@ -1,4 +1,4 @@
-"""Steps without state, in one pass of Arrow's engine over each batch."""
+"""Steps without state, in one pass of Arrow's functions over each batch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyarrow import acero
-from pyarrow import compute as pc
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from dataflow.columns import Columns
+from dataflow.columns import Columns, arrow
+from dataflow.columns.column import Column
 from megaphone.frames.expressions import Expression
 
 
@@ -49,22 +51,58 @@ Stateless: TypeAlias = Keeping | Making
 
 
 def run(steps: Sequence[Stateless], wanted: Sequence[str] | None, batch: Columns) -> Columns:
-    """All steps over a batch, in one pass. `wanted`: the columns that are left at the end; None: all."""
-    if not steps:
-        return batch if wanted is None else batch.select(wanted)
-    names = list(batch.names)
-    plan = [acero.Declaration("table_source", acero.TableSourceNodeOptions(batch.to_arrow()))]
-    for step in steps:
+    """All steps over a batch, in one pass. `wanted`: the columns that are left at the end; None: all. Columns that
+    nobody needs any more are left behind, and those that stay as they are cost nothing."""
+    after = None if wanted is None else frozenset(wanted)
+    columns: dict[str, Column] = batch.columns
+    length = len(batch)
+    for place, step in enumerate(steps):
+        values = _Values(columns)
         if isinstance(step, Keeping):
-            plan.append(acero.Declaration("filter", acero.FilterNodeOptions(step.where.arrow)))
-            continue
-        made = {name: each.arrow for name, each in step.columns.items()}
-        given = {name: pc.field(name) for name in names} | made if step.adds else made
-        names = list(given)
-        plan.append(acero.Declaration("project", acero.ProjectNodeOptions([*given.values()], names)))
-    if wanted is not None and list(wanted) != names:
-        plan.append(acero.Declaration("project", acero.ProjectNodeOptions([*map(pc.field, wanted)], [*wanted])))
-    return Columns(acero.Declaration.from_sequence(plan).to_table(use_threads=False))
+            mask = _mask(step.where.evaluate(values), length)
+            live = needed(steps[place + 1 :], after)
+            numbers = mask.to_numpy(zero_copy_only=False)
+            columns = {
+                name: column[numbers] if isinstance(column, np.ndarray) else pc.filter(column, mask)
+                for name, column in columns.items()
+                if live is None or name in live
+            }
+            length = int(np.count_nonzero(numbers))
+        else:
+            made = {name: _made(each, columns, values, length) for name, each in step.columns.items()}
+            columns = {**columns, **made} if step.adds else made
+    return Columns(columns if wanted is None else {name: columns[name] for name in wanted})
+
+
+class _Values(dict[str, pa.Array]):
+    """Columns as Arrow has them, made when they are first asked for."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self._columns = columns
+
+    def __call__(self, name: str) -> pa.Array:
+        if name not in self:
+            if name not in self._columns:
+                raise KeyError(f"there is no column {name!r}; there are {', '.join(self._columns)}")
+            column = self._columns[name]
+            self[name] = arrow.to_arrow(name, column) if isinstance(column, np.ndarray) else column
+        return self[name]
+
+
+def _made(each: Expression, columns: Mapping[str, Column], values: _Values, length: int) -> Column:
+    if each.is_column and (name := next(iter(each.needs))) in columns:
+        return columns[name]
+    found = each.evaluate(values)
+    made: Column = pa.repeat(found, length) if isinstance(found, pa.Scalar) else found
+    return made
+
+
+def _mask(found: pa.Array | pa.Scalar, length: int) -> pa.Array:
+    """Which rows are kept: not those of which nobody knows."""
+    mask = pa.repeat(found, length) if isinstance(found, pa.Scalar) else found
+    if not pa.types.is_boolean(mask.type):
+        raise TypeError(f"a filter needs an expression that is true or false, and this is {mask.type}")
+    return mask.fill_null(False) if mask.null_count else mask
 
 
 def needed(steps: Sequence[Stateless], after: frozenset[str] | None) -> frozenset[str] | None:

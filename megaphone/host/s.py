@@ -16,7 +16,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability
 from dataflow.state.host import Host
 from dataflow.state.pieces import Piece, unpack
-from dataflow.state.store import B, Store
+from dataflow.state.store import B, Key, Numbers, Store
 from dataflow.time.durations import Duration
 from dataflow.time.order import Time
 from megaphone.keys.returns import Returning
@@ -37,6 +37,9 @@ class HeavyHitters(Protocol[C_contra]):
 
     def take(self) -> Heaviest:
         """The heavy keys since this was last asked, their records, and by how much these may be too many."""
+
+    def names(self, keys: Sequence[Key] | Numbers) -> Sequence[Key]:
+        """Heavy keys as people write them; nothing if that is how they are."""
 
 
 class S(Generic[B]):
@@ -60,7 +63,7 @@ class S(Generic[B]):
         self._returning: Returning[Piece] = Returning(self._arrivals)  # keys that go back into their bins
         self._heavy = None if interval is None else make_heavy()
         self._reporter = Reporter(
-            context, context.outputs[1], self._store.bins, interval, self._counted, self._tell_heavy
+            context, context.outputs[1], self._store.bins, interval, self._counted, self._tell_heavy, self._names
         )
         self._plans = self._store if isinstance(self._store, PlanStore) else None
         self._budget = budget
@@ -160,6 +163,9 @@ class S(Generic[B]):
 
     def _tell_heavy(self) -> Heaviest | None:
         return None if self._heavy is None else self._heavy.take()
+
+    def _names(self, keys: Sequence[Key] | Numbers) -> Sequence[Key]:
+        return () if self._heavy is None else self._heavy.names(keys)
 
     def _counted(self) -> Counted:
         return self._store.records, self._store.sizes

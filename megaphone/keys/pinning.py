@@ -55,6 +55,15 @@ class PinningStore(Store[Columns], Generic[K]):
         assert isinstance(self.home, ColumnStore), "others have none"
         return self.home.table
 
+    def names_of(self, keys: NDArray[np.uint64]) -> list[Key]:
+        """Words as the keys that they are, wherever these live; what has no state here stays a hash."""
+        assert isinstance(self.home, ColumnStore)
+        names = self.home.names_of(keys)
+        if isinstance(self._apart, ColumnStore):
+            others = self._apart.names_of(keys)
+            names = [other if isinstance(name, int) else name for name, other in zip(names, others, strict=True)]
+        return names
+
     # Records, in the order of time
 
     def accept(self, batch: Batch) -> Columns:

@@ -7,15 +7,16 @@ key with a share p of a batch is seen p * SAMPLE times, give or take the square 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 import numpy as np
 
 from dataflow.columns import Columns
 from dataflow.columns.batch import Array
+from dataflow.columns.column import Words
 from dataflow.columns.hashing import as_words
-from dataflow.state.store import Numbers
+from dataflow.state.store import Key, Numbers
 from megaphone.load.sketch import SpaceSaving
 
 CAPACITY = 512  # keys that the sketch keeps
@@ -28,8 +29,10 @@ SHARE = 1 / 1024  # of a worker's records, for a key to be reported
 class HeavyKeys:
     """Watches batches; `take` gives the keys that were heavy since it was last asked."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
+    def __init__(self, keys: Sequence[str], names_of: Callable[[Words], list[Key]] | None = None) -> None:
+        """`names_of`: from words to keys, where these are spelled out."""
         self._names = tuple(keys)  # of each input
+        self._names_of = names_of
         self._sketch = SpaceSaving(CAPACITY)
         self._sketch.update(np.zeros(1, np.uint64), np.ones(1))  # compiles now rather than under load
         self._sketch.clear()
@@ -69,3 +72,7 @@ class HeavyKeys:
         self._sketch.clear()
         keys, estimates, errors = (column[:REPORTED] for column in (found.keys, found.estimates, found.errors))
         return keys.view(np.int64), estimates.astype(np.int64), errors.astype(np.int64)
+
+    def names(self, keys: Sequence[Key] | Numbers) -> Sequence[Key]:
+        """Keys as people write them, where these are spelled out; else nothing."""
+        return () if self._names_of is None else self._names_of(np.asarray(keys, np.int64).view(np.uint64))

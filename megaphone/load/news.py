@@ -42,7 +42,7 @@ class BinLoads:
         heavy = [
             (key, records, load.worker)
             for load in known.heavy.values()
-            for key, records in zip(as_list(load.keys), load.key_records.tolist(), strict=True)
+            for key, records in zip(load.shown_keys, load.key_records.tolist(), strict=True)
         ]
         heavy.sort(key=lambda each: -each[1])
         return ShardLoads(known.seconds, known.records, known.nanoseconds, known.bytes, heavy)

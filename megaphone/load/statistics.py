@@ -25,6 +25,7 @@ from dataflow.lowlevel import Capability, Context, InputPort, Keeps, MessageCapa
 from dataflow.state.values import Key
 from dataflow.time.durations import Duration, is_duration, seconds
 from megaphone.control.configuration import Table
+from megaphone.keys.keyspace import as_list
 
 Numbers: TypeAlias = NDArray[np.int64]
 Heaviest: TypeAlias = tuple[Sequence[Key] | Numbers, Numbers, Numbers]
@@ -68,6 +69,12 @@ class Load:
     apart_nanoseconds: int = 0
     is_last: bool = True  # of the parts of a report: the one with keys (it may arrive before others)
     elsewhere: int = 0  # records that the other parts have
+    names: Sequence[Key] = ()  # heavy keys as people write them, where `keys` are hashes of these
+
+    @property
+    def shown_keys(self) -> list[Key]:
+        """The heavy keys as people write them."""
+        return list(self.names) if self.names else as_list(self.keys)
 
     @property
     def per_record(self) -> float:
@@ -148,9 +155,11 @@ class Reporter:
         interval: float | Duration | None,
         counter: Callable[[], Counted],
         heavy: Callable[[], Heaviest | None] = lambda: None,
+        names: Callable[[Sequence[Key] | Numbers], Sequence[Key]] = lambda keys: (),
     ) -> None:
         length = _checked_interval(interval, context.name)
         self._heavy = heavy
+        self._names = names
         self._inputs = context.inputs
         self._telling: Iterator[Load] | None = None  # the parts of a report that have not been sent
         self._clock = context.clock
@@ -224,7 +233,8 @@ class Reporter:
             part = (*mine, used + first, records, (records * each).astype(np.int64), sizes[used], span)
             if end == len(counts):
                 heavy = (keys, key_records, key_errors)
-                yield Load(*part, *heavy, time, apart, int(apart * each), elsewhere=elsewhere)
+                more = (time, apart, int(apart * each))
+                yield Load(*part, *heavy, *more, elsewhere=elsewhere, names=self._names(keys))
             else:
                 elsewhere += int(records.sum())
                 yield Load(*part, until=time, is_last=False)

@@ -224,9 +224,10 @@ def _stateful(
     home = store.home
     word_of = home.word_of if isinstance(home, ColumnStore) and home.is_spelled else None
     keys = WordKeys(name, table.bins_of, domain, word_of)
+    names_of = None if word_of is None else store.names_of
 
     def make_host(context: Context, shared: Shared[Columns]) -> Callable[[], None]:
-        return S(context, shared, len(by), interval, lambda: HeavyKeys(by)).step
+        return S(context, shared, len(by), interval, lambda: HeavyKeys(by, names_of)).step
 
     def make_router(context: Context, shared: Shared[Columns], initial: Arrangement) -> ColumnRouter:
         return ColumnRouter(context, shared, initial, wanted, keys, table)

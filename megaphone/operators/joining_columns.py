@@ -13,7 +13,7 @@ from dataflow.errors import ConstructionError
 from dataflow.lowlevel import Context
 from dataflow.state.folds.fold import FoldError
 from dataflow.state.folds.predicates import check_filter
-from dataflow.state.store import Numbers, Store
+from dataflow.state.store import Key, Numbers, Store
 from dataflow.time.durations import Duration
 from megaphone.assembly import Assembly, Migratable, assemble
 from megaphone.control.arranging import Arrangement
@@ -108,3 +108,7 @@ class _Nothing:
     def take(self) -> tuple[Numbers, Numbers, Numbers]:
         """None."""
         return (np.empty(0, np.int64),) * 3
+
+    def names(self, keys: Sequence[Key] | Numbers) -> Sequence[Key]:
+        """None."""
+        return ()

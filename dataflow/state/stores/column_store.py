@@ -171,6 +171,19 @@ class ColumnStore(KeyedStore):
             names = spelled.keys_of(np.stack([self.table[field][rows] for field in fields]))
         return {names[i]: self.entry(keys[i : i + 1], row) for i, row in enumerate(rows.tolist())}
 
+    def names_of(self, keys: Words) -> list[Key]:
+        """Words as the keys that they are. What is spelled out in integers, or has no state here, stays the hash that
+        it is: an integer means one everywhere."""
+        names: list[Key] = keys.view(np.int64).tolist()
+        found = [(place, row_of(self.table, keys[place : place + 1])) for place in range(len(names))]
+        there = [(place, row) for place, row in found if row is not None]
+        if self._spelling and there:
+            rows = np.array([row for _, row in there])
+            spelt = spelled.keys_of(np.stack([self.table[field][rows] for field in self._spelling]))
+            for (place, _), name in zip(there, spelt, strict=True):
+                names[place] = names[place] if isinstance(name, int) else name
+        return names
+
     @property
     def is_spelled(self) -> bool:
         """Whether keys are spelled out, and their words are hashes."""

@@ -100,8 +100,8 @@ def _spelt(side: Side, words: int, name: str, batch: Columns) -> Columns:
     """What the operator needs of a batch."""
     from dataflow.columns import spelling
 
-    spelt = spelling.spell(batch, side.spelled_by, words, name)
-    made: dict[str, Column] = {WORD: spelling.hash_spelt(spelt)}
+    spelt, hashes = spelling.spell_and_hash(batch, side.spelled_by, words, name)
+    made: dict[str, Column] = {WORD: hashes}
     made |= {column_of(number): spelt[number] for number in range(words)}
     made |= {each: batch.column(each) for each in (*side.names, *side.order)}
     for carried, key in zip(side.carried, side.spelled_by, strict=bool(side.carried)):
@@ -144,8 +144,8 @@ class SpelledJoin:
     def _spelt(self, side: int, batch: Columns) -> Columns:
         from dataflow.columns import spelling
 
-        spelt = spelling.spell(batch, self._by[side], self._words, self._name)
-        made: dict[str, Column] = {WORD: spelling.hash_spelt(spelt)}
+        spelt, hashes = spelling.spell_and_hash(batch, self._by[side], self._words, self._name)
+        made: dict[str, Column] = {WORD: hashes}
         made |= dict(zip(self._spelling(side), spelt, strict=True))
         return Columns.trusted({**made, **{each: batch.column(each) for each in self._given[side]}}, len(batch))
 

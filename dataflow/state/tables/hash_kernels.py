@@ -36,6 +36,8 @@ TOP = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _0, _1 = np.uint64(0), np.uint64(1)
+_WIDE = np.uint64(2)  # words of a row, above which a second cache line is fetched
+_LINE = np.uint64(8)  # words of a cache line
 
 
 @njit(inline="always")
@@ -192,6 +194,8 @@ def fetch_hashed(
         segment = hashed >> (shift + deep)
         row = np.uint64(meta[segment, FIRST]) + place_of(hashed, meta[segment, ROOM])
         fetch_row(words, np.int64(row * wide))
+        if wide > _WIDE:  # the row, or the one behind it that has the key, ends in another cache line
+            fetch_row(words, np.int64(row * wide + _LINE))
     _count_block(meta, tags, shift, count, weight)
 
 

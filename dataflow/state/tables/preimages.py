@@ -5,7 +5,8 @@ simple, but with keys drawn uniformly the first thousand records touch every bin
 So before a row changes, its *block* of sixteen rows is copied to the same place of a second array, once; whoever copies
 the bin later takes blocks from there. (A log of single rows was eight times as much work, since nearly every row
 changes before its bin is copied.) A record that makes a row notes its hash instead, and the row is left out of the
-copy. Only a bin whose segment would move (it grows, a row is removed, it leaves) must be copied before. Compiled.
+copy. Only a bin whose segment would move (it grows, a row is removed, it leaves) must be copied before. When three
+quarters of a bin's blocks were kept, so are the others, and from then on its records cost nothing more. Compiled.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from dataflow.state.memory.segments import Head, Segments, reserve
 from dataflow.state.tables.blocks import BLOCK, fetch_row
 from dataflow.state.tables.hash_kernels import TOP, find, is_full, place_of
 
-FROZEN, WANTED = 1, 2  # of a bin: it has not been copied; it must be, before anything else happens
+FROZEN, WANTED, KEPT = 1, 2, 3  # of a bin: it has not been copied; it must be, before anything else happens; all of
+# its blocks were kept, and it may change freely
 _AT, _MOST = 0, 1  # entries of `log_ctl`: words that are used, words that there are
 _TOGETHER = 8  # hashes in a stretch of the log, all of one bin
 _WIDE = 1 + _TOGETHER  # words of a stretch: the number of the bin's stretch before (0: there is none), then hashes
@@ -59,15 +61,48 @@ def _note_made(log: Words, log_ctl: Ints, heads: Ints, fills: Meta, bin: Int, ta
 
 
 @njit(inline="always")
-def _keep_block(words: Words, stride: Int, row: Int, seen: Words, images: Words) -> None:
-    """A row is about to change: copies its block, unless that was done."""
+def _keep_block(words: Words, stride: Int, row: Int, seen: Words, images: Words) -> Truth:
+    """Copies the block of a row; False if that was done before."""
     block = np.uint64(row) >> _BY_ROW
     bit = _1 << (block & _63)
-    if not seen[block >> _6] & bit:
-        seen[block >> _6] |= bit
-        start = np.int64(block) * _ROWS * stride
-        for k in range(start, min(start + _ROWS * stride, np.int64(words.size))):
-            images[k] = words[k]
+    if seen[block >> _6] & bit:
+        return False
+    seen[block >> _6] |= bit
+    start = np.int64(block) * _ROWS * stride
+    for k in range(start, min(start + _ROWS * stride, np.int64(words.size))):
+        images[k] = words[k]
+    return True
+
+
+@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, types.int64, WORDS))
+def leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
+    """Clears the rows of a copy that were not there at the cut. `last`: how many hashes the newest stretch has."""
+    stretch, count, first = head, last, np.int64(meta[bin, FIRST])
+    while stretch:
+        base = (stretch - 1) * _WIDE
+        for at in range(base + 1, base + 1 + count):
+            row = find(words, meta, stride, bin, log[at])
+            if row >= 0:  # some folds make no rows
+                for k in range(stride):
+                    copy[(row - first) * stride + k] = _0
+        stretch, count = np.int64(log[base]), _TOGETHER
+
+
+@njit()
+def _keep_bin(
+    words: Words, meta: Meta, stride: Int, bin: Int,
+    states: States, seen: Words, images: Words, log: Words, heads: Ints, fills: Meta,
+) -> None:  # fmt: skip
+    """Keeps all blocks of a bin, and leaves out what was made since the cut: now it may even move."""
+    first, room = np.int64(meta[bin, FIRST]), np.int64(meta[bin, ROOM])
+    for row in range(first, first + room, _ROWS):
+        _keep_block(words, stride, row, seen, images)
+    _keep_block(words, stride, first + room - 1, seen, images)
+    if heads[bin]:
+        mine = images[first * stride : (first + room) * stride]
+        leave_out(words, meta, stride, bin, log, heads[bin], np.int64(fills[bin]), mine)
+        heads[bin] = 0
+    states[bin] = KEPT
 
 
 @njit()
@@ -88,13 +123,16 @@ def _frozen_tags(
 
 
 @njit()
-def _find_all(words: Words, meta: Meta, stride: Int, shift: Word, tags: Words, count: Int, rows: Ints) -> Int:
-    """Finds the rows of hashes; keeps, of the hashes, those that have none yet; how many rows."""
+def _find_all(
+    words: Words, meta: Meta, stride: Int, shift: Word, tags: Words, count: Int, rows: Ints, bins: Ints
+) -> Int:
+    """Finds the rows of hashes, and their bins; keeps, of the hashes, those that have none yet; how many rows."""
     found, missing = np.int64(0), np.int64(0)
     for j in range(count):
         tag = tags[j]
-        row = find(words, meta, stride, np.int64(tag >> shift), tag | TOP)
-        rows[found] = row
+        bin = np.int64(tag >> shift)
+        row = find(words, meta, stride, bin, tag | TOP)
+        rows[found], bins[found] = row, bin
         tags[missing] = tag
         found += row >= 0
         missing += row < 0
@@ -102,45 +140,49 @@ def _find_all(words: Words, meta: Meta, stride: Int, shift: Word, tags: Words, c
 
 
 @njit()
-def _keep_blocks(words: Words, stride: Int, rows: Ints, count: Int, seen: Words, images: Words) -> None:
-    """Keeps the blocks of rows that are about to change. Where they are, and where they go, is fetched for all before
-    the first is copied."""
-    left = 0
+def _not_kept(words: Words, stride: Int, rows: Ints, bins: Ints, count: Int, seen: Words, images: Words) -> Int:
+    """Of rows that are about to change, those whose blocks are to be kept; how many. Where they are, and where they go,
+    is fetched for all before the first is copied."""
+    left = np.int64(0)
     for j in range(count):
         block = np.uint64(rows[j]) >> _BY_ROW
-        rows[left] = rows[j]
+        rows[left], bins[left] = rows[j], bins[j]
         left += (seen[block >> _6] >> (block & _63)) & _1 == _0
     for j in range(left):
         start = np.int64(np.uint64(rows[j]) >> _BY_ROW) * _ROWS * stride
         for k in range(start, start + _ROWS * stride, _LINE):
             fetch_row(words, np.int64(k))
             fetch_row(images, np.int64(k))
-    for j in range(left):
-        _keep_block(words, stride, rows[j], seen, images)
+    return left
 
 
 @kernel(
     types.int64(
         WORDS, META_ARRAY, types.int64, types.uint64, READ,
-        _STATES, WORDS, WORDS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS,
+        _STATES, WORDS, WORDS, _COUNTS, WORDS, _HEADS, _HEADS, _COUNTS, _COUNTS,
     ),
 )  # fmt: skip
 def note_hashed(
-    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words,
-    states: States, seen: Words, images: Words, log: Words, log_ctl: Ints, heads: Ints, fills: Meta, made: Meta,
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, states: States, seen: Words, images: Words,
+    single: Meta, log: Words, log_ctl: Ints, heads: Ints, fills: Meta, made: Meta,
 ) -> Int:  # fmt: skip
     """The rows of these keys are about to change, or to be made. How many bins are WANTED: there the segment might
-    grow, or the log is full. `made` has a zero for each bin, before and after."""
+    grow, or the log is full. `single`: by bin, how many more blocks are kept one by one. `made` has a zero for each
+    bin, before and after."""
     wanted = 0
-    tags, rows = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
+    tags, rows, bins = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     some = False
     for start in range(0, keys.size, BLOCK):
         count = _frozen_tags(words, meta, stride, shift, keys, start, states, tags)
-        found = _find_all(words, meta, stride, shift, tags, count, rows)
-        _keep_blocks(words, stride, rows, found, seen, images)
+        found = _find_all(words, meta, stride, shift, tags, count, rows, bins)
+        for j in range(_not_kept(words, stride, rows, bins, found, seen, images)):
+            if _keep_block(words, stride, rows[j], seen, images):
+                single[bins[j]] -= 1
+                if single[bins[j]] == 0:
+                    _keep_bin(words, meta, stride, bins[j], states, seen, images, log, heads, fills)
         for j in range(count - found):
             bin = np.int64(tags[j] >> shift)
-            if states[bin] != FROZEN:  # wanted since
+            if states[bin] != FROZEN:  # wanted since, or kept
                 continue
             some = True
             fits = not is_full(bin, np.int64(meta[bin, USED]) + made[bin], np.int64(meta[bin, ROOM]))
@@ -154,24 +196,32 @@ def note_hashed(
     return wanted
 
 
-@kernel(types.void(WORDS, META_ARRAY, types.int64, types.uint64, READ, _STATES, WORDS, WORDS))
+@kernel(
+    types.void(
+        WORDS, META_ARRAY, types.int64, types.uint64, READ,
+        _STATES, WORDS, WORDS, _COUNTS, WORDS, _HEADS, _COUNTS,
+    ),
+)  # fmt: skip
 def note_dense(
-    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, states: States, seen: Words, images: Words
-) -> None:
+    words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, states: States, seen: Words, images: Words,
+    single: Meta, log: Words, heads: Ints, fills: Meta,
+) -> None:  # fmt: skip
     """The same for dense keys, whose rows are there as soon as their bin is."""
     mask = np.uint64(meta.shape[0] - 1)
     for i in range(keys.size):
         bin = np.int64(keys[i] & mask)
         if states[bin] == FROZEN:
-            _keep_block(words, stride, np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift), seen, images)
+            row = np.int64(meta[bin, FIRST]) + np.int64(keys[i] >> shift)
+            if _keep_block(words, stride, row, seen, images):
+                single[bin] -= 1
+                if single[bin] == 0:
+                    _keep_bin(words, meta, stride, bin, states, seen, images, log, heads, fills)
 
 
-@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, WORDS, WORDS))
-def put_back(words: Words, meta: Meta, stride: Int, bin: Int, seen: Words, images: Words, copy: Words) -> None:
-    """A copy of a bin's segment, each block as it was at the cut, or, if it was not kept, as it is."""
-    first = np.int64(meta[bin, FIRST])
-    end = first + np.int64(meta[bin, ROOM])
-    row = first
+@kernel(types.void(WORDS, types.int64, types.int64, types.int64, WORDS, WORDS, WORDS))
+def put_back(words: Words, stride: Int, first: Int, room: Int, seen: Words, images: Words, copy: Words) -> None:
+    """A copy of a segment, each block as it was at the cut, or, if it was not kept, as it is."""
+    row, end = first, first + room
     while row < end:
         block = np.uint64(row) >> _BY_ROW
         until = min(end, (np.int64(block) + 1) * _ROWS)
@@ -179,20 +229,6 @@ def put_back(words: Words, meta: Meta, stride: Int, bin: Int, seen: Words, image
         for k in range(row * stride, until * stride):
             copy[k - first * stride] = source[k]
         row = until
-
-
-@kernel(types.void(WORDS, META_ARRAY, types.int64, types.int64, WORDS, types.int64, types.int64, WORDS))
-def leave_out(words: Words, meta: Meta, stride: Int, bin: Int, log: Words, head: Int, last: Int, copy: Words) -> None:
-    """Clears the rows of a copy that were not there at the cut. `last`: how many hashes the newest stretch has."""
-    stretch, count, first = head, last, np.int64(meta[bin, FIRST])
-    while stretch:
-        base = (stretch - 1) * _WIDE
-        for at in range(base + 1, base + 1 + count):
-            row = find(words, meta, stride, bin, log[at])
-            if row >= 0:  # some folds make no rows
-                for k in range(stride):
-                    copy[(row - first) * stride + k] = _0
-        stretch, count = np.int64(log[base]), _TOGETHER
 
 
 class PreImages:
@@ -207,7 +243,8 @@ class PreImages:
         self._heads: Ints = np.zeros(segments.bins, np.int64)
         self._fills: Meta = np.zeros(segments.bins, np.int32)  # by bin, hashes in its newest stretch
         self._made: Meta = np.zeros(segments.bins, np.int32)
-        self._used: Meta = np.zeros(segments.bins, np.int32)  # by bin, rows that were used at the cut
+        self._single: Meta = np.zeros(segments.bins, np.int32)  # by bin, how many more blocks are kept one by one
+        self._then: Meta = segments.meta.copy(order="F")  # at the cut: where bins lay, and the rows that they used
         self._log_ctl: Ints = np.zeros(2, np.int64)
         rows = int(segments.ctl[LIMIT])
         self._log: Words = _addresses(rows * 2)
@@ -223,7 +260,8 @@ class PreImages:
         self._seen[: -(-rows // (64 * _ROWS))] = 0
         self._log_ctl[:] = 0, min((rows // _TOGETHER + len(bins)) * _WIDE, len(self._log))
         self._heads[:] = 0
-        self._used[:] = self._segments.meta[:, USED]
+        self._then[:] = self._segments.meta
+        self._single[:] = self._then[:, ROOM] // _ROWS * 3 // 4 + 1
         self._states[:] = 0
         self._states[bins] = FROZEN
         self._touch = touch
@@ -246,16 +284,16 @@ class PreImages:
         """The rows of these keys are about to change, or to be made."""
         segments = self._segments
         table = (segments.words, segments.meta, segments.stride, self._shift, keys)
-        blocks = (self._states, self._seen, self._images)
+        blocks = (self._states, self._seen, self._images, self._single, self._log)
         if self._dense:
-            note_dense(*table, *blocks)
-        elif note_hashed(*table, *blocks, self._log, self._log_ctl, self._heads, self._fills, self._made):
+            note_dense(*table, *blocks, self._heads, self._fills)
+        elif note_hashed(*table, *blocks, self._log_ctl, self._heads, self._fills, self._made):
             self._touch(np.flatnonzero(self._states == WANTED).tolist())
 
     def pieces(self, bin: int, limit: int) -> Iterator[tuple[Head, Words]]:
         """A bin as it was, in pieces of at most `limit` words: good until the next call."""
         used, words = self.copied(bin)
-        room = int(self._segments.meta[bin, ROOM])
+        room = int(self._then[bin, ROOM])
         for offset in range(0, len(words), limit):
             yield (room, used, 0, offset), words[offset : offset + limit]
 
@@ -263,16 +301,17 @@ class PreImages:
         """The rows that a bin used at the cut, and the words of its segment then: good until the next call. The bin may
         change freely afterwards."""
         segments = self._segments
-        size, head = int(segments.meta[bin, ROOM]) * segments.stride, int(self._heads[bin])
+        first, room = int(self._then[bin, FIRST]), int(self._then[bin, ROOM])
+        size, head = room * segments.stride, int(self._heads[bin])
         if size > len(self._scratch):
             self._scratch = np.empty(size + (size >> 1), np.uint64)
         copy = self._scratch[:size]
-        table = (segments.words, segments.meta, segments.stride, bin)
-        put_back(*table, self._seen, self._images, copy)
+        put_back(segments.words, segments.stride, first, room, self._seen, self._images, copy)
         if head:
-            leave_out(*table, self._log, head, int(self._fills[bin]), copy)
+            last = int(self._fills[bin])
+            leave_out(segments.words, segments.meta, segments.stride, bin, self._log, head, last, copy)
         self._states[bin] = 0
-        return int(self._used[bin]), copy
+        return int(self._then[bin, USED]), copy
 
 
 def _addresses(count: int) -> Words:
