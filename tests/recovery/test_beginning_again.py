@@ -73,7 +73,7 @@ def test_a_main_that_begins_at_the_beginning_again_is_told_where_to_go_on() -> N
             megaphone.state_machine(updates, stream, fold=count, bins=8, name="totals")
         assert worker.resume_at > 1
         control.advance_to(worker.resume_at)
-        with pytest.raises(dataflow.TimeError, match="goes on from a snapshot, at .*worker.resume_at"):
+        with pytest.raises(dataflow.TimeError, match=r"goes on from a snapshot, at .*worker\.resume_at"):
             words.advance_to(1)
         words.advance_to(worker.resume_at + 2)
         with pytest.raises(dataflow.TimeError, match=rf"cannot go back to {worker.resume_at + 1}$"):
