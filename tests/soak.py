@@ -17,7 +17,7 @@ from tests.connectors import cases as connectors
 from tests.crashes import driving as crashes
 from tests.fuzz import running as random_programs
 from tests.kills import connectors as connector_kills
-from tests.kills import kills
+from tests.kills import kills, scaled
 from tests.launch import signals
 from tests.megaphone import cases as migrations
 from tests.members import crashing
@@ -44,12 +44,13 @@ KINDS = {
     "lives": lives.play,
     "crashes": crashes.run_case,
     "kills": kills.run_case,
+    "scaled": scaled.run_case,
     "connector kills": connector_kills.run_soak_case,
 }
 # Cases per round: one, but many frames.
 ROUND = {"protocol": 2, "migration": 2, "plans": 2, "random program": 2, "frames": 500, "hostile": 20, "crashes": 5}
 # At most so many, whatever is asked for: a case of kills is five rounds of processes, and takes seconds.
-ENOUGH = {"kills": 200, "connector kills": 200}
+ENOUGH = {"kills": 200, "scaled": 20, "connector kills": 200}
 
 
 def main() -> int:

@@ -37,6 +37,7 @@ from dataflow.launch.preparing import CompiledCode
 from dataflow.launch.wishes import Recruiter
 from dataflow.members.following import can_leave
 from dataflow.recovery.resume import Resume
+from dataflow.run.collecting import collect_seldom
 from dataflow.run.exceptions import unwrap
 from dataflow.run.logs import this_process
 from dataflow.run.pump import Pump
@@ -139,6 +140,7 @@ def _settle_in(assignment: Assignment) -> None:
     signal.set_wakeup_fd(-1)
     end_with_parent(assignment.parent)
     keep_freed_memory()
+    collect_seldom()
     teller.speak_as(assignment.voice)
     with contextlib.suppress(OSError):  # there may be none
         give_input(os.dup(0))  # nobody reads it by accident: only a source of standard input knows where it is

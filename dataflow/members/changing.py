@@ -204,6 +204,7 @@ class Changing:
         roster.mute(proposal.mute)
         for joiner in proposal.join:
             pump.conversations.setdefault(joiner, Conversation(joiner))
+            pump.tell_joiner(joiner)
         for leaver in proposal.leave:
             pump.conversations[leaver].leaves = True
             pump.leaves(leaver)

@@ -67,6 +67,7 @@ class _Entry:
         self._output: OutputPort = context.outputs[0]
         self._dataflow.fed.append(self._output)
         self._capability: Capability = context.capability()
+        self._began: Time = self._capability.time if self._capability.live else None
         self._closed = not self._capability.live  # for a worker that joins when all others have closed theirs
         context.follow()
         return lambda: None
@@ -83,6 +84,15 @@ class _Entry:
         self._closed = True
         if self._capability.live:
             self._capability.drop()
+
+    def _goes_on(self, time: Time) -> str:
+        """What to do, if a main begins anew where it should go on."""
+        if self._output.domain.less_equal(self._began, time):
+            return ""
+        return (
+            f": this worker has joined, or goes on from a snapshot, at {self._began!r}. "
+            "Let main begin to feed at worker.resume_at"
+        )
 
     async def room(self) -> None:
         """Waits while too much data is on its way or waits to be written: for a main that would otherwise send on and
@@ -146,7 +156,7 @@ class InputHandle(_Entry, Generic[R]):
         domain = self._output.domain
         time = domain.check(time)
         if not domain.less_equal(self._capability.time, time):
-            raise TimeError(f"{self._name} is at {self.time!r} and cannot go back to {time!r}")
+            raise TimeError(f"{self._name} is at {self.time!r} and cannot go back to {time!r}{self._goes_on(time)}")
         self._capability.downgrade_checked(time)
         if self._ahead is not None:
             self._ahead.consider()

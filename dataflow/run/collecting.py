@@ -14,18 +14,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _PYTHONS = (700, 10, 10)  # what CPython begins with
-_YOUNG = 50_000  # containers made and not freed since the last look: a millisecond to look at
+_OURS = (50_000, *_PYTHONS[1:])  # containers made and not freed since the last look: a millisecond to look at
+
+
+def collect_seldom() -> bool:
+    """From now on young containers are looked at less often; False if the program has thresholds of its own."""
+    changes = gc.get_threshold() == _PYTHONS
+    if changes:
+        gc.set_threshold(*_OURS)
+    return changes
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
     """While the block runs, young containers are looked at less often."""
-    ours = (_YOUNG, *_PYTHONS[1:])
-    changes = gc.get_threshold() == _PYTHONS
-    if changes:
-        gc.set_threshold(*ours)
+    changed = collect_seldom()
     try:
         yield
     finally:
-        if changes and gc.get_threshold() == ours:
+        if changed and gc.get_threshold() == _OURS:
             gc.set_threshold(*_PYTHONS)

@@ -393,6 +393,11 @@ class Pump(Receiving):
         self._check_counts()
         self.wake()
 
+    def tell_joiner(self, joiner: int) -> None:
+        """Tells a worker that joins what it has missed: that main has returned here."""
+        if self._main_returned:
+            self.send(joiner, Finished(self.index, self.built))
+
     async def wait_complete(self) -> None:
         """Waits until there is nothing left to do, ever."""
         self.retire()

@@ -4,7 +4,7 @@
 - `need`: from that to the workers needed, by the paper's rule. Pure.
 - `autoscaler`: interval by interval, whether to change anything, and why. Pure.
 - `readings`: from counters of workers, read twice, to the work of an interval. Pure.
-- `driver`: between it and what can be scaled.
+- `driver`: between it and what can be scaled. `placing`: planners as placements, for where state goes then.
 - `curves`, `simulation`: recorded rates, and a dataflow that runs in a table of numbers, to judge the policy by.
 
 The page is docs/autoscaling.md; without a dataflow: ``python -m planners scale --curve diurnal``.

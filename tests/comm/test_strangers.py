@@ -205,7 +205,7 @@ async def _knock(address: tuple[str, int]) -> trio.SocketStream:
 def test_a_stranger_is_turned_away_and_the_right_one_is_let_in(
     stranger: Stranger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(mesh, "_HANDSHAKE", 0.3)
+    monkeypatch.setattr(mesh, "HANDSHAKE", 0.3)
     address = ("127.0.0.1", free_ports())
 
     async def meet() -> None:
@@ -242,7 +242,7 @@ def test_a_stranger_is_turned_away_and_the_right_one_is_let_in(
 
 
 def test_strangers_alone_are_not_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(mesh, "_HANDSHAKE", 0.2)
+    monkeypatch.setattr(mesh, "HANDSHAKE", 0.2)
     address = ("127.0.0.1", free_ports())
 
     async def stay() -> None:
@@ -312,7 +312,7 @@ def test_a_flood_of_strangers_is_a_few_lines_and_nobody_has_to_read_them() -> No
 def test_silent_strangers_do_not_keep_the_right_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # They stay for as long as they like; whoever has stayed longest makes room.
     monkeypatch.setattr(mesh, "_AT_ONCE", 4)
-    monkeypatch.setattr(mesh, "_HANDSHAKE", HANG)
+    monkeypatch.setattr(mesh, "HANDSHAKE", HANG)
     address = ("127.0.0.1", free_ports())
 
     async def meet() -> None:

@@ -18,14 +18,15 @@ def test_a_thousand_idle_dataflows_are_not_stepped(monkeypatch: pytest.MonkeyPat
     stepped: list[int] = []
     looked: list[int] = []
     sampled: list[int] = []
+    number_of: dict[Sampler, int] = {}
     step, busy, look, choose = Dataflow.step, Dataflow.busy, Sampler.look, Sampler.choose
 
     def sampling(self: Sampler, began: int, now: int) -> None:
-        sampled.append(self._dataflow.number)
+        sampled.append(number_of[self])
         look(self, began, now)
 
     def choosing(self: Sampler) -> None:
-        sampled.append(self._dataflow.number)
+        sampled.append(number_of[self])
         choose(self)
 
     def counted(self: Dataflow, rounds: int = 16) -> None:
@@ -46,6 +47,8 @@ def test_a_thousand_idle_dataflows_are_not_stepped(monkeypatch: pytest.MonkeyPat
             probe = stream.map(lambda n: n).probe()
         numbers.advance_to(1)
         await probe.wait_passed(0)  # and all have begun
+        pump = pump_of(worker)
+        number_of.update((pump.meter.sampler(each), each.number) for each in pump.dataflows)
         monkeypatch.setattr(Dataflow, "step", counted)
         monkeypatch.setattr(Dataflow, "busy", property(looked_at))
         monkeypatch.setattr(Sampler, "look", sampling)

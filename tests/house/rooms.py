@@ -26,7 +26,7 @@ dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.oper
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.run dataflow.time dataflow.values
 dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
 dataflow.clients: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.values
-dataflow.sources: dataflow.channels dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
+dataflow.sources: dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
 dataflow.sinks: dataflow.channels dataflow.clients dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
 dataflow.members: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
@@ -82,7 +82,7 @@ planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance planners.showing
 planners.live: dataflow.asking dataflow.build planners.errors planners.intervals planners.loop planners.model planners.mtm
 planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model planners.showing | megaphone.control
-planners.scaling: planners.errors planners.showing
+planners.scaling: planners.errors planners.intervals planners.model planners.showing
 planners.spark: planners.errors planners.model planners.mtm
 planners.cli: planners planners.decoding planners.errors planners.intervals planners.links planners.model | dataflow.commands dataflow.errors planners.live planners.loop planners.plans planners.scaling
 planners.__main__: planners.cli

@@ -7,6 +7,7 @@ from typing import Any
 from dataflow.members import reports
 from dataflow.members.reading import Standing
 from dataflow.operators import partitioned
+from dataflow.operators.positions import Positions
 from dataflow.recovery.between import FollowingKeeper
 from dataflow.recovery.keeper import Keeper
 from tests.members.mutants import patched
@@ -56,7 +57,23 @@ def not_parted() -> Any:
     return patched(Keeper, "part_at", lambda self, time: None)
 
 
-MUTANTS = [
+def history_forgotten() -> Any:
+    """An heir knows where a partition is, and not where it was."""
+    adopt = Positions.adopt
+
+    def forgetful(self: Any, partition: str, behind: object, history: Any) -> None:
+        known = list(history)
+        adopt(self, partition, known[-1][1] if known else behind, [])
+
+    return patched(Positions, "adopt", forgetful)
+
+
+def heirs_behind() -> Any:
+    """An heir goes on where it was itself: before what was sent of the partition."""
+    return patched(partitioned._Reading, "_shift", lambda self, time: None)
+
+
+MUTANTS = [  # and those two, which show where partitions are far apart: see `heirs`
     positions_forgotten,
     still_reads,
     sends_while_stopped,

@@ -62,6 +62,26 @@ def test_a_crash_loses_nothing_but_what_is_done_again() -> None:
         assert 0 < starts[0] < EPOCHS
 
 
+def test_a_main_that_begins_at_the_beginning_again_is_told_where_to_go_on() -> None:
+    storage = MemoryStorage()
+    crashed(storage, 0, 400, workers=1)
+
+    async def forgets(worker: dataflow.Worker) -> None:
+        with worker.dataflow("counts") as scope:
+            control, updates = scope.input()
+            words, stream = scope.input("words")
+            megaphone.state_machine(updates, stream, fold=count, bins=8, name="totals")
+        assert worker.resume_at > 1
+        control.advance_to(worker.resume_at)
+        with pytest.raises(dataflow.TimeError, match=r"goes on from a snapshot, at .*worker\.resume_at"):
+            words.advance_to(1)
+        words.advance_to(worker.resume_at + 2)
+        with pytest.raises(dataflow.TimeError, match=rf"cannot go back to {worker.resume_at + 1}$"):
+            words.advance_to(worker.resume_at + 1)
+
+    simulate(forgets, workers=1, seed=0, recovery=dataflow.Recovery(storage))
+
+
 def test_a_crash_replays_exactly() -> None:
     blobs = []
     for _ in range(2):
