@@ -26,7 +26,7 @@ dataflow.build: dataflow.channels dataflow.columns dataflow.errors dataflow.oper
 dataflow.operators: dataflow.build dataflow.channels dataflow.columns dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.run dataflow.time dataflow.values
 dataflow.events: dataflow.build dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.progress dataflow.time dataflow.values | dataflow.run
 dataflow.clients: dataflow.channels dataflow.columns dataflow.errors dataflow.operators dataflow.values
-dataflow.sources: dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
+dataflow.sources: dataflow.channels dataflow.clients dataflow.columns dataflow.comm dataflow.errors dataflow.events dataflow.operators dataflow.time dataflow.values
 dataflow.sinks: dataflow.channels dataflow.clients dataflow.columns dataflow.errors dataflow.operators dataflow.time dataflow.values
 dataflow.members: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.progress dataflow.run dataflow.text dataflow.time dataflow.values
 dataflow.run: dataflow.build dataflow.channels dataflow.comm dataflow.errors dataflow.members dataflow.progress dataflow.text dataflow.time | dataflow.operators dataflow.recovery dataflow.values
