@@ -31,6 +31,8 @@ class FollowingKeeper(Follows):
         """Joiners get the number of the last manifest, after which their part files are named."""
         if not all(reports.values()):
             raise NotYet("a snapshot is under way")
+        if self._keeper.only_the_end_follows:  # the leader has heard more since it reported
+            raise NotYet("all inputs have ended, and the final snapshot follows")
         return Handing(dict.fromkeys(proposal.join, self._keeper.vault.number))
 
     def install(self, proposal: Turnover, time: Time, handed: object) -> None:

@@ -115,6 +115,11 @@ class Keeper:
         return self.vault.worker != 0 or not (self._announcer.under_way or self._cuts.closed)
 
     @property
+    def only_the_end_follows(self) -> bool:
+        """Whether no cut can be announced any more but the final one. For worker 0."""
+        return self._cuts.closed
+
+    @property
     def owes_nothing(self) -> bool:
         """Whether no later cut could want something that only this worker has."""
         return all(gate.participant.owes_nothing for gate in self.participants.values())

@@ -30,3 +30,8 @@ def test_a_broken_rule_is_caught(mutant: object) -> None:
             except Exception:  # whatever it is: it was noticed
                 return
     raise AssertionError(f"{mutant.__name__} was not noticed")
+
+
+def test_a_change_is_put_off_if_all_inputs_end_while_it_is_decided() -> None:
+    """Found by `python -m tests.soak --kind elastic`: no cut could be announced any more at its time."""
+    run_elastic(67977966882549)
