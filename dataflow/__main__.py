@@ -6,7 +6,9 @@ import argparse
 import importlib
 import os
 import secrets
+import signal
 import sys
+import threading
 import traceback
 from contextlib import ExitStack
 from operator import attrgetter
@@ -91,6 +93,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"dataflow: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        if threading.current_thread() is threading.main_thread():  # who is impatient does not change the exit status
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("dataflow: interrupted", file=sys.stderr)
         return 130
     except Terminated as error:
