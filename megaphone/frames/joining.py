@@ -227,19 +227,21 @@ def known(frame: PlannedFrame, side: str) -> Types:
     return types
 
 
-def joined(
-    left: PlannedFrame,
-    right: PlannedFrame,
-    matching: Matching,
-    *,
-    on: On,
-    left_on: On,
-    right_on: On,
-    how: How,
-    missing: Missing,
-    suffix: str,
-) -> Joined:
+@dataclass(frozen=True)
+class JoinTerms:
+    """Which rows meet, and what becomes of those that meet none, in the words of `PlannedFrame.join`."""
+
+    on: On
+    left_on: On
+    right_on: On
+    how: How
+    missing: Missing
+    suffix: str
+
+
+def joined(left: PlannedFrame, right: PlannedFrame, matching: Matching, terms: JoinTerms) -> Joined:
     """A join of two frames, checked."""
+    on, left_on, right_on = terms.on, terms.left_on, terms.right_on
     ours, theirs = _listed(on if left_on is None else left_on), _listed(on if right_on is None else right_on)
     if not ours or len(ours) != len(theirs):
         raise ConstructionError(
@@ -253,8 +255,8 @@ def joined(
             raise ConstructionError(f"join: the {side} side has no column {lacking[0]!r}, the key's or the time's")
     if left.moments != right.moments:
         raise ConstructionError("join: the times of one frame are moments and those of the other are integers")
-    found = Joined(left, right, matching, ours, theirs, how, missing, suffix)
-    found.matching.fold("ns", how, "join")  # which refuses what makes no sense
+    found = Joined(left, right, matching, ours, theirs, terms.how, terms.missing, terms.suffix)
+    found.matching.fold("ns", terms.how, "join")  # which refuses what makes no sense
     found.types()
     return found
 

@@ -21,7 +21,7 @@ from dataflow.windows.kinds import WindowKind
 from megaphone.control.updates import Update
 from megaphone.frames import schema
 from megaphone.frames.expressions import Aggregation, Expression, col
-from megaphone.frames.joining import AsOf, How, Interval, Joined, Matching, On, SameWindow, WithTable, joined
+from megaphone.frames.joining import AsOf, How, Interval, Joined, JoinTerms, Matching, On, SameWindow, WithTable, joined
 from megaphone.frames.running import Keeping, Making, Stateless, needed, run
 from megaphone.operators.windowing import window as migratable_window
 
@@ -127,7 +127,7 @@ class PlannedFrame:
             matching = Interval(within, within)
         elif window is not None:
             matching = SameWindow(window)
-        return self._joined(right, matching, on, left_on, right_on, how, missing, suffix)
+        return self._joined(right, matching, JoinTerms(on, left_on, right_on, how, missing, suffix))
 
     def join_asof(
         self,
@@ -143,7 +143,7 @@ class PlannedFrame:
     ) -> PlannedFrame:
         """Each row with the last one of the other frame of its key at or before its time, at most `tolerance` before.
         `how`, `missing`, `suffix`: as with `join`; "right" and "outer" need a tolerance."""
-        return self._joined(right, AsOf(tolerance), on, left_on, right_on, how, missing, suffix)
+        return self._joined(right, AsOf(tolerance), JoinTerms(on, left_on, right_on, how, missing, suffix))
 
     def join_table(
         self,
@@ -159,23 +159,11 @@ class PlannedFrame:
     ) -> PlannedFrame:
         """Each row with the row that a slowly changing table has for its key at its time: a row replaces the one
         before. `removed` names a column of booleans: rows for which it is true take theirs out."""
-        return self._joined(table, WithTable(removed), on, left_on, right_on, how, missing, suffix)
+        return self._joined(table, WithTable(removed), JoinTerms(on, left_on, right_on, how, missing, suffix))
 
-    def _joined(
-        self,
-        right: PlannedFrame,
-        matching: Matching,
-        on: On,
-        left_on: On,
-        right_on: On,
-        how: How,
-        missing: Missing,
-        suffix: str,
-    ) -> PlannedFrame:
+    def _joined(self, right: PlannedFrame, matching: Matching, terms: JoinTerms) -> PlannedFrame:
         _require(right, PlannedFrame, "a frame is joined with a frame, megaphone.frame(...)")
-        source = joined(
-            self, right, matching, on=on, left_on=left_on, right_on=right_on, how=how, missing=missing, suffix=suffix
-        )
+        source = joined(self, right, matching, terms)
         return PlannedFrame(source, source.stamp or self.clock, self.delay, self.late, self.moments, Repairs())
 
     @property
