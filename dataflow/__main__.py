@@ -216,7 +216,7 @@ def _run(options: argparse.Namespace) -> int:
     warn_after = options.warn_after or None
     settings = Settings(options.debug, options.limit, options.prefix, warn_after=warn_after, health=health, log=log)
     recovery = _recovery(options)
-    guest = _guest(options)
+    guest = _guest(options, recovery)
     cluster = _cluster(options) if guest is None else None
     control = _control(options)
     on_spark.check_options(options)
@@ -313,10 +313,10 @@ def _find(name: str) -> Main:
     return program
 
 
-def _guest(options: argparse.Namespace) -> Guest | None:
+def _guest(options: argparse.Namespace, recovery: Recovery | None) -> Guest | None:
     if options.join is None:
         return None
-    for name in ("hosts", "process", "recovery", "on", "control"):
+    for name in ("hosts", "process", "on", "control"):
         if getattr(options, name) is not None:
             raise UsageError(f"--join joins a run that others have started: leave out --{name}")
     if options.secret is None:
@@ -331,7 +331,7 @@ def _guest(options: argparse.Namespace) -> Guest | None:
         )
     first = int(own) if own else free_port(listen, options.workers)
     secret, tls = read_secret(options.secret), _tls(options)
-    return Guest((name, port), listen, first, options.workers, secret, tls, options.wait)
+    return Guest((name, port), listen, first, options.workers, secret, tls, options.wait, recovery)
 
 
 def _cluster(options: argparse.Namespace) -> Cluster | None:

@@ -59,27 +59,28 @@ async def share(
 ) -> list[R]:
     """Runs workers in the loop that runs here."""
     require_trio()
-    everyone: list[Pump] = []  # of the life that is lived
+    lived: list[list[Pump]] = []  # the workers of the life that is lived; those that join are added there
 
     async def live(resume: Resume | None, pumps: list[Pump]) -> list[R]:
         pumps += [Pump(index, workers, debug, limit, warn_after, recovery=resume) for index in range(workers)]
-        everyone[:] = pumps
+        lived[:] = [pumps]
         try:
             return await _run_pumps(pumps, main, args)
         finally:
-            everyone.clear()
+            lived.clear()
 
     policy = as_recovery(recovery)
     with opened(name, workers, control) as door:
-        async with _served(door, everyone):
+        async with _served(door, lambda: lived[0] if lived else []):
             return await live(None, []) if policy is None else await live_again_and_again(policy, workers, live)
 
 
 @asynccontextmanager
-async def _served(door: Door | None, pumps: Sequence[Pump]) -> AsyncIterator[None]:
+async def _served(door: Door | None, workers: Callable[[], Sequence[Pump]]) -> AsyncIterator[None]:
     """Answers those who ask the run something, if it has a name."""
 
     async def ask_worker(worker: int, question: Question) -> object:
+        pumps = workers()
         if worker >= len(pumps):
             raise Refused("the run is just beginning, or goes on from a snapshot: ask again")
         return decode_answer(await answer(question, pumps[worker], AT_WORKER))

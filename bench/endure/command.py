@@ -40,6 +40,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--words", type=int, default=20_000, help="different words (default: 20,000)")
     parser.add_argument("--calm", type=float, default=15.0, help="seconds between troubles, at most (default: 15)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--pause-while", type=Path, metavar="FILE", help="stand still while this file exists: somebody else measures"
+    )
     options = parser.parse_args(arguments)
     if options.hours <= 0:
         parser.error("--hours: more than none")
@@ -84,6 +87,9 @@ def _live(world: Troubled, watch: Lookout, options: argparse.Namespace) -> None:
             if watch.now - compared > _COMPARE_EVERY:
                 _say(watch, f"all is shown, and compared: {watch.compare():.1f} s")
                 compared = watch.now
+            if options.pause_while is not None and options.pause_while.exists():
+                _say(watch, f"stood still for {watch.stand_still(options.pause_while.exists):.0f} s")
+                compared = watch.now
         _say(watch, f"the last comparison: {watch.compare():.1f} s")
     finally:
         over.set()
@@ -103,9 +109,10 @@ def _happen(world: Troubled, watch: Lookout, name: str) -> None:
 
 def _look(watch: Lookout, over: threading.Event) -> None:
     while not over.wait(_LOOK_EVERY):
-        if watch.run.mend():
-            watch.faults.append(f"{watch.now:.0f} s: the run ended by itself, with {watch.run.statuses[-1]}")
-        watch.look()
+        with watch.looking:
+            if watch.run.mend():
+                watch.faults.append(f"{watch.now:.0f} s: the run ended by itself, with {watch.run.statuses[-1]}")
+            watch.look()
 
 
 def _say(watch: Lookout, text: str) -> None:

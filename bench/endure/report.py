@@ -30,7 +30,7 @@ th, td { padding: 0.2em 0.8em; text-align: left; border-bottom: 1px solid #e6e6e
 _COLOURS = {
     "migration": "#0072B2", "scaling": "#009E73", "savepoint": "#999999", "kill -9 of a worker": "#D55E00",
     "kill -9 of the run": "#8B0000", "stopped worker": "#CC79A7", "overload": "#E69F00", "full disk": "#56B4E9",
-    "clock jump": "#7F3F98",
+    "clock jump": "#7F3F98", "locked table": "#A6761D",
 }  # fmt: skip
 _CURVES: Sequence[tuple[str, str, Callable[[Glance], float]]] = (
     ("latency .99, ms", "log", lambda seen: 1e3 * seen.high),

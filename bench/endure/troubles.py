@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 
@@ -85,6 +87,16 @@ def overload(world: Troubled) -> str:
     return f"{world.burst:g} times the usual rate for 20 s"
 
 
+def locked_table(world: Troubled) -> str:
+    """Somebody else has locked the database for some seconds: a slow consumer, for the sink."""
+    seconds = world.chance.uniform(1.0, 8.0)
+    with closing(sqlite3.connect(world.run.places.database, timeout=30.0, isolation_level=None)) as connection:
+        connection.execute("begin immediate")
+        time.sleep(seconds)
+        connection.execute("rollback")
+    return f"for {seconds:.1f} s"
+
+
 def full_disk(world: Troubled) -> str:
     """No room for snapshots, for a while."""
     if not world.small_disk:
@@ -121,6 +133,7 @@ TROUBLES: Mapping[str, tuple[int, Callable[[Troubled], str]]] = {
     "kill -9 of the run": (1, kill_run),
     "stopped worker": (2, slow_worker),
     "overload": (1, overload),
+    "locked table": (1, locked_table),
     "full disk": (1, full_disk),
     "clock jump": (1, clock_jump),
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.endure.living import LongRun
+from bench.endure.living import LongRun, kill
 from bench.endure.writing import WordWriter
 from dataflow.run.meters import BOUNDS
 from dataflow.run.readings import WorkerReading
@@ -46,11 +48,13 @@ class Lookout:
     faults: list[str] = field(default_factory=list)
     events: list[tuple[float, float, str, str]] = field(default_factory=list)  # from, to, trouble, what it said
     compared: int = 0
+    _stood_still: float = 0.0
+    looking: threading.Lock = field(default_factory=threading.Lock)  # whoever has it, looks or keeps others from it
     _counts: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the beginning, without those in which everything stood still."""
         return time.monotonic() - self.began
 
     def look(self) -> Glance:
@@ -100,8 +104,11 @@ class Lookout:
         places = np.searchsorted(np.cumsum(new), [0.5 * new.sum(), 0.99 * new.sum()])
         return float(bounds[places[0]]), float(bounds[places[1]])
 
-    def compare(self, patience: float = 180.0) -> float:
-        """Stops the writer until everything is shown, and compares every count. The seconds that it took."""
+    def compare(self, patience: float = 180.0, while_shown: Callable[[], None] | None = None) -> float:
+        """Stops the writer until everything is shown, and compares every count. The seconds that it took.
+
+        Nothing is owed while `while_shown` runs.
+        """
         began = time.monotonic()
         self.writer.pause()
         while shown_words(self.run.places.database) != self.writer.written:
@@ -115,8 +122,29 @@ class Lookout:
             wrong = differences(self.run.places.database, dict(self.writer.counts))
             self.faults += [f"{self.now:.0f} s: {each}" for each in wrong[:10]]
             self.compared += 1
+        took = time.monotonic() - began
+        if while_shown is not None:
+            while_shown()
         self.writer.go_on()
-        return time.monotonic() - began
+        return took
+
+    def stand_still(self, wanted: Callable[[], bool]) -> float:
+        """Shows and compares everything, and then has all processes stand still while it is wanted. The seconds."""
+        self.compare(while_shown=lambda: self._stop_processes(wanted))
+        return self._stood_still
+
+    def _stop_processes(self, wanted: Callable[[], bool]) -> None:
+        with self.looking:
+            pids = [*(reading.pid for reading in self.run.readings()), self.run.supervisor]
+            stopped = time.monotonic()
+            for pid in pids:
+                kill(pid, signal.SIGSTOP)
+            while wanted():
+                time.sleep(0.5)
+            for pid in reversed(pids):
+                kill(pid, signal.SIGCONT)
+            self._stood_still = time.monotonic() - stopped
+            self.began += self._stood_still
 
     def rates(self) -> list[float]:
         """Words shown per second, from each look to the next."""

@@ -89,21 +89,25 @@ def draw(run: Run, query: str) -> None:
         if name == query and strategy != "native":
             caption = _caption(query, load, keys, mib)
         _report(run, label, outcome, keys)
-    if query == "q7":
-        caption += ". Every minute: windows of 60 s, event time 12 times as fast"
-    run.draw(plots.timelines(panels, f"NEXMark {query.upper()}: latency while bins move, and move back", caption))
+    caption += {
+        "q3": " Native: the same query without bins, which cannot migrate: nothing moves in it (Figure 7b).",
+        "q7": " Every minute: windows of 60 s, event time 12 times as fast.",
+    }.get(query, "")
+    number = int(query[1:]) + 4
+    title = f"NEXMark {query.upper()}: latency while bins move, and move back (Figure {number})"
+    run.draw(plots.timelines(panels, title, caption))
 
 
 def _caption(query: str, load: LoadPlan, keys: int, mib: float) -> str:
     scale = SCALES[query]
     parts = [
-        f"two workers, {load.rate:,.0f} events/s, epochs of {load.epoch * 1000:g} ms, {BINS:,} bins",
-        f"a batch has {BATCH_BINS} bins or 8 MiB",
-        f"{keys:,} keys and {mib:,.0f} MiB of state at the start",
+        f"Two workers, {load.rate:,.0f} events/s, epochs of {load.epoch * 1000:g} ms, {BINS:,} bins",
+        f"a batch has {BATCH_BINS} bins, fewer above 8 MiB",
+        f"{keys:,} keys and {mib:,.0f} MiB of state at the start" if keys else "no state at the start",
     ]
     parts += [f"event time {load.dilation} times as fast"] if load.dilation > 1 else []
     parts += [scale.told] if scale.told else []
-    return "; ".join(parts) + ". The paper: 16 workers, 4,000,000 events/s, 4,096 bins"
+    return "; ".join(parts) + ". The paper: 16 workers, 4,000,000 events/s, 4,096 bins. One run each."
 
 
 def _report(run: Run, strategy: str, outcome: Outcome, keys: int) -> None:

@@ -4,14 +4,20 @@ Epochs are as short as they get (a record or a few), where each costs the engine
 dataflows are in one process, and take turns epoch by epoch, in an order that is drawn: whatever else the machine does
 meets both alike, and medians of many epochs differ by what the counters cost. What one of them lacks are the lines that
 count (`dataflow.run.meters`).
+
+How well that can be told is measured as well. Epochs are taken in blocks; each block gives a ratio, and the median of
+these has an interval in which it is with 95 %. The same is done with two dataflows that both count: their ratio is 1,
+and its interval says what the machine lets us see.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import ceil
 from statistics import median
 from types import MethodType
 
@@ -28,19 +34,44 @@ from dataflow.run.readings import read_worker
 from dataflow.run.worker import pump_of
 from dataflow.time.order import Time
 
-CASES = [("epochs of 1 record", 1, 40_000), ("epochs of 1,000 records", 1000, 6000)]
+CASES = [("epochs of 1 record", 1, 60_000), ("epochs of 1,000 records", 1000, 9000)]
+BLOCKS = 60
 Measured = tuple[list[float], list[float], list[float]]
 
 
 @benchmark("observing", "epochs with the counters that are always on, as a ratio to the same engine without them")
 def observing(run: Run) -> None:
     for name, width, epochs in run.each("observing", CASES):
-        ((bare, counted, looks),) = dataflow.execute(_main, epochs // 20 if run.quick else epochs, width)
+        count = epochs // 20 if run.quick else epochs
+        ((bare, counted, looks),) = dataflow.execute(_main, count, width, False)
+        ((one, other, _),) = dataflow.execute(_main, count, width, True)
         run.report(f"{name}: throughput with counters", 1 / median(counted), "epochs/s", 1 / median(bare))
-        high = [sorted(times)[int(0.99 * len(times))] for times in (counted, bare)]
-        run.report(f"{name}: .99 of an epoch", high[0] * 1000, "ms", high[1] * 1000)
+        run.report(f"{name}: .99 of an epoch", 1000 * _high(counted), "ms", 1000 * _high(bare))
         if looks:
             run.report(f"{name}: a look at all counters, once a second", median(looks) * 1000, "ms")
+        for what, of in (("throughput", median), (".99", _high)):
+            cost, null = (_interval(_ratios(a, b, of)) for a, b in ((bare, counted), (one, other)))
+            run.tell(
+                f"{name}: {what}, without over with: {cost[0]:.4f} ({cost[1]:.4f} to {cost[2]:.4f}); of two that both "
+                f"count: {null[0]:.4f} ({null[1]:.4f} to {null[2]:.4f})"
+            )
+
+
+def _high(times: Sequence[float]) -> float:
+    return sorted(times)[int(0.99 * len(times))]
+
+
+def _ratios(a: list[float], b: list[float], of: Callable[[Sequence[float]], float]) -> list[float]:
+    """By block, in order."""
+    size = max(1, len(a) // BLOCKS)
+    return sorted(of(a[at : at + size]) / of(b[at : at + size]) for at in range(0, size * (len(a) // size), size))
+
+
+def _interval(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """The median of sorted values, and the two between which the true one is with about 95 % (order statistics)."""
+    count = len(ratios)
+    away = 0.98 * count**0.5
+    return median(ratios), ratios[max(0, int(count / 2 - away))], ratios[min(count - 1, ceil(count / 2 + away) - 1)]
 
 
 @dataclass
@@ -61,14 +92,15 @@ class _Side:
         return time.perf_counter() - began
 
 
-async def _main(worker: dataflow.Worker, epochs: int, width: int) -> Measured:
-    """Seconds of epochs without and with counters, and of looks at the counters."""
+async def _main(worker: dataflow.Worker, epochs: int, width: int, both: bool) -> Measured:
+    """Seconds of epochs without and with counters, and of looks at the counters. `both`: both count."""
     sides = [_build(worker), _build(worker)]  # without, and with
     pump = pump_of(worker)
-    _stop_counting(pump.dataflows[0])
+    if not both:
+        _stop_counting(pump.dataflows[0])
     for side in sides:
         await side.run([0])
-    meters = [_NoMeter(pump), Meter(pump)]  # from now on each hears of its own dataflow alone
+    meters = [Meter(pump) if both else _NoMeter(pump), Meter(pump)]  # from now on each hears of its own dataflow alone
     times: list[list[float]] = [[], []]
     looks: list[float] = []
     chance, looked = random.Random(0), time.perf_counter()

@@ -1,14 +1,21 @@
-"""Ten times what a dataflow can do: memory stays bounded, nothing is lost, latency recovers, and the page says why.
+"""Ten times what a dataflow can do, for minutes: memory stays bounded, nothing is lost, latency recovers, and the page
+says why.
 
-Two workers count words in rows, and nearly all words are at worker 1. First they go as fast as they can: that is the
-sustainable rate. Then records are due by the clock, at half of it, at ten times of it for a while, and at half of it
-again; what is due and not sent yet waits outside of the engine, as in a log. The stretch of work that ten times the
-rate leaves behind is ten times as long as that while.
+Two workers count words in rows. First they go as fast as they can: that is the sustainable rate. Then records are due
+by the clock, at half of it, at ten times of it for a while, and at half of it again. Who sends is held back by `room`
+and by a probe, as producers are by a full socket: what is due and not sent stays with them. In the experiment
+`overload` they keep all of it, and it is sent afterwards, as from a log: the stretch of work that ten times the rate
+leaves behind is ten times as long as that while. In `overload-minutes` what they still have when the overload ends is
+not sent any more, so that the overload itself can take minutes.
+
+A thread looks at the run once a second, from outside, as the page does.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,9 +27,10 @@ import dataflow
 import megaphone
 from bench.registry import benchmark
 from bench.run import Run
-from dataflow.page.reasons import find_reasons
-from dataflow.run.readings import WorkerReading, read_worker
-from dataflow.run.worker import pump_of
+from dataflow.asking.client import NoSuchRun
+from dataflow.asking.messages import Refused
+from dataflow.commands.asking import Status, reasons_between
+from dataflow.run.reasons import Reason
 
 EACH = 100  # records that are sent at once
 WORDS = 2_000
@@ -39,33 +47,95 @@ class OverloadSeen:
     counted: int = 0
     rate: float = 0.0  # sustainable, of this worker's records
     latencies: dict[str, list[float]] = field(default_factory=dict)  # by phase, from when records were due
-    memory: dict[str, int] = field(default_factory=dict)  # by phase, the most
-    reasons: dict[str, Counter[str]] = field(default_factory=dict)  # by phase, what the page would say
+    phases: dict[str, tuple[float, float]] = field(default_factory=dict)  # when each began and ended, by the wall clock
     drained: float = 0.0  # seconds until nothing was owed any more, after the overload
+    held_back: float = 0.0  # records that producers still had when the overload ended
 
 
 @benchmark("overload", "ten times the sustainable rate: memory, latency before and after, nothing lost")
 def overload(run: Run) -> None:
-    """Reports the larger of the two workers' numbers."""
+    """Everything that was due is sent in the end."""
     calm, long = (2.0, 1.0) if run.quick else (5.0, 10.0)
     phases = (("before", calm, 0.5), ("overload", long, float(TIMES)), ("after", 0.0, 0.5), ("again", calm, 0.5))
-    seen = dataflow.execute(_main, phases, 2.0 if run.quick else 5.0, workers=2, name="bench")
+    _measure(run, phases, ("overload", "after"))
+
+
+@benchmark("overload-minutes", "ten times the sustainable rate for minutes, with producers that are held back")
+def overload_minutes(run: Run) -> None:
+    """What producers still have when the overload ends is not sent."""
+    calm, long = (2.0, 5.0) if run.quick else (20.0, 150.0)
+    phases = (("before", calm, 0.5), ("overload", long, float(TIMES)), ("again", calm, 0.5))
+    _measure(run, phases, ("overload",))
+
+
+def _measure(run: Run, phases: Phases, pressed: Sequence[str]) -> None:
+    name, over = f"overload-{os.getpid()}", threading.Event()
+    outside = Outside(name)
+    looker = threading.Thread(target=outside.run, args=(over,), name="looker")
+    looker.start()
+    try:
+        seen = dataflow.execute(_main, phases, 2.0 if run.quick else 5.0, workers=2, name=name)
+    finally:
+        over.set()
+        looker.join()
     sent, counted = sum(each.sent for each in seen), sum(each.counted for each in seen)
     run.report("sustainable rate", sum(each.rate for each in seen), "records/s")
     run.report("records that were counted, of those sent", counted, "records", sent)
+    first = outside.memory(*seen[0].phases["before"])
     for phase, _, _ in phases:
-        memory, first = (max(each.memory.get(name, 0) for each in seen) / 2**20 for name in (phase, "before"))
-        run.report(f"{phase}: most memory of a worker", memory, "MiB", first)
+        run.report(f"{phase}: most memory of a worker", outside.memory(*seen[0].phases[phase]), "MiB", first)
         times = sorted(second for each in seen for second in each.latencies.get(phase, ()))
         if times and phase != "after":
             run.report(f"{phase}: median latency", 1000 * times[len(times) // 2], "ms")
             run.report(f"{phase}: .99", 1000 * times[int(0.99 * (len(times) - 1))], "ms")
-    run.report("from the end of the overload until nothing was owed", max(each.drained for each in seen), "s")
-    said: dict[str, str] = {}  # by sentence without its numbers, one with them
-    for each in seen:
-        for phase in ("overload", "after"):
-            said |= {re.sub(r"[0-9.]+", "", text): text for text in each.reasons.get(phase, {})}
-    run.tell("What the page says meanwhile:\n" + "\n".join(said.values()))
+    if any(each.drained for each in seen):
+        run.report("from the end of the overload until nothing was owed", max(each.drained for each in seen), "s")
+    else:
+        run.report("records that producers still had", sum(each.held_back for each in seen), "records")
+    for phase in (*pressed, "again"):
+        _tell_reasons(run, phase, outside.reasons(*seen[0].phases[phase]))
+
+
+def _tell_reasons(run: Run, phase: str, told: Sequence[Sequence[Reason]]) -> None:
+    named = sum(any(reason.level != "calm" for reason in reasons) for reasons in told)
+    run.report(f"{phase}: looks at which the page named a cause", named, "looks", len(told))
+    first: dict[str, str] = {}  # by sentence without its numbers, one with them
+    counts: Counter[str] = Counter()
+    for reasons in told:
+        text = re.sub(r"[0-9.]+", "", reasons[0].text)
+        first.setdefault(text, reasons[0].text)
+        counts[text] += 1
+    said = "\n".join(f"{count} times: {first[text]}" for text, count in counts.most_common(6))
+    run.tell(f"{phase}: what the page said first:\n{said}")
+
+
+class Outside:
+    """Looks at a run once a second."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._seen: list[tuple[float, float, list[Reason]]] = []  # wall clock, MiB of the worker that has most, reasons
+
+    def run(self, over: threading.Event) -> None:
+        """Until it is over. A run that has not begun, or has ended, cannot be asked."""
+        before: Status | None = None
+        while not over.wait(1.0):
+            try:
+                now = Status(self._name)
+            except (NoSuchRun, Refused):
+                continue
+            if before is not None:
+                most = max((worker.memory for worker in now.workers), default=0) / 2**20
+                self._seen.append((time.time(), most, reasons_between(before, now)))
+            before = now
+
+    def memory(self, begin: float, end: float) -> float:
+        """The most between two moments."""
+        return max((memory for when, memory, _ in self._seen if begin <= when <= end), default=0.0)
+
+    def reasons(self, begin: float, end: float) -> list[list[Reason]]:
+        """What was said. Each look explains the second before it, so the first is left out."""
+        return [reasons for when, _, reasons in self._seen if begin + 1 <= when <= end]
 
 
 def _slow(word: str, one: int, total: int | None) -> tuple[int, list[tuple[str, int]]]:
@@ -104,7 +174,6 @@ class _Line:
         self._worker, self._feed, self._probe, self._seen = worker, feed, probe, seen
         self.epoch = 0
         self._open: list[tuple[int, float, str]] = []  # epochs that are not complete: when they were due, the phase
-        self._was: WorkerReading | None = None
         self._names = [f"word {number}" for number in range(WORDS)]
 
     async def send(self, count: int, due: tuple[float, str] | None) -> None:
@@ -130,30 +199,21 @@ class _Line:
         """Each phase in turn. One of no seconds lasts until nothing is owed."""
         for name, seconds, times in phases:
             began, sent, rate = time.perf_counter(), self._seen.sent, times * self._seen.rate
-            owed_before = self._owed if name == "after" else 0.0
-            looked = 0.0
+            owed_before, when = self._owed if name == "after" else 0.0, time.time()
             while True:
                 past = time.perf_counter() - began
                 self._owed = owed_before + rate * past - (self._seen.sent - sent)
                 if past >= seconds if seconds else self._owed < EACH:
                     break
-                if past - looked > 1.0 or not looked:
-                    looked = past
-                    self._look(name)
                 if self._owed < EACH:
                     await trio.sleep(0.002)
                     self._note()
                 else:
                     await self.send(EACH, (time.perf_counter() - max(0.0, self._owed - EACH) / max(rate, 1.0), name))
+            self._seen.phases[name] = (when, time.time())
             if name == "after":
                 self._seen.drained = time.perf_counter() - began
+            elif name == "overload":
+                self._seen.held_back = self._owed
 
     _owed = 0.0
-
-    def _look(self, phase: str) -> None:
-        now = read_worker(pump_of(self._worker))
-        self._seen.memory[phase] = max(self._seen.memory.get(phase, 0), now.memory)
-        if self._was is not None:
-            told = find_reasons([(self._was, now, max(1e-3, now.when - self._was.when))])
-            self._seen.reasons.setdefault(phase, Counter()).update(text for _, text in told)
-        self._was = now

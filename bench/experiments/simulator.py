@@ -7,7 +7,7 @@ from dataclasses import asdict
 from bench.registry import benchmark
 from bench.run import Run
 from bench.simulator.costs import KEPT, MeasuredCosts, read_costs, write_costs
-from bench.simulator.fitting import EPOCHS, MOVED, STATES, STEADY, STEPS, KernelCosts, fit
+from bench.simulator.fitting import EPOCHS, MOVED, STATES, STEADY, STEPS, TURNS, KernelCosts, fit
 from bench.simulator.probing import ClosedProbe, Observations, apply_by_state, route_seconds
 from bench.simulator.validation import BOUND, CLOSED, OPEN, Prediction, compare_closed, compare_open
 from megaphone.harness import tables
@@ -18,7 +18,9 @@ from megaphone.harness.provenance import Provenance
 def simulator(run: Run) -> None:
     costs = _fitted(run)
     for name, value in asdict(costs).items():
-        if name != "apply":
+        if name in ("swing", "crowd"):
+            run.report(f"cost: {name}", value, "")
+        elif name != "apply":
             run.report(f"cost: {name}", value * 1e9, "ns")
     for size, seconds in costs.apply:
         run.report(f"cost: apply, {size / 2**20:,.0f} MiB of state", seconds * 1e9, "ns")
@@ -35,7 +37,7 @@ def _fitted(run: Run) -> MeasuredCosts:
     seen = Observations()
     for probe in run.each("closed loops, for costs", [ClosedProbe(*probe) for probe in EPOCHS]):
         seen.epoch(probe)
-    for moving in run.each("open loops, for costs", [STEADY, *MOVED, STEPS]):
+    for moving in run.each("open loops, for costs", [STEADY, TURNS, *MOVED, STEPS]):
         seen.opened(moving)
     costs = fit(seen, kernels)
     if not run.quick:

@@ -71,7 +71,8 @@ def _migrated(
 def _once(
     cluster: SimulatedCluster, load: SimulatedLoad, costs: MeasuredCosts, name: str, make: Callable[[], Strategy]
 ) -> Outcome:
-    return SimulatedRun(cluster, costs, load, [moving(name, make())]).run().outcome(1.0, load.seconds / 60)
+    window = load.epoch * max(1, round(load.seconds / 60 / load.epoch))
+    return SimulatedRun(cluster, costs, load, [moving(name, make())]).run().outcome(1.0, window)
 
 
 def _report(run: Run, outcome: Outcome, label: str) -> None:

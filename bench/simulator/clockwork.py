@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SEND, TURN, APPLY = range(3)  # events; at one instant in this order
 CHUNK = 4 << 20  # bytes of state that F sends in one go: what records may have to wait behind
+BEAT = 0.25  # seconds from one stall of a machine to the next
 LEFT = 0.1  # of a link: what state has at the least, however much records take
 Ints = NDArray[np.int64]
 Hook = Callable[["SimulatedRun"], None]
@@ -66,6 +67,7 @@ class SimulatedRun:
         self._order = count()
         self._blocked: int | None = None  # the epoch that waits for room
         self._link = 0.0  # when the busiest link is free
+        self._next_stall = BEAT
         self._applied = 0.0  # when the last epoch was, on the slowest worker
         self._told = (0.0, 0, 0)  # statistics: when, up to which epoch, and how often
         self._due_snapshot = load.snapshots
@@ -92,6 +94,16 @@ class SimulatedRun:
         if self.members == 1:
             return 0.0
         return self.costs.hop + (self.cluster.delay if self.members > self.cluster.per_machine else 0.0)
+
+    @property
+    def _turns_of(self) -> float:
+        """How many workers take turns on a core."""
+        return max(1.0, min(self.members, self.cluster.per_machine) / self.cluster.cores)
+
+    @property
+    def _crowding(self) -> float:
+        """How many times as much a record costs for that."""
+        return float(self._turns_of**self.costs.crowd) if self.cluster.shares_cores else 1.0
 
     def passed(self, time: int) -> bool:
         """Whether an epoch is complete, as far as worker 0 knows now."""
@@ -123,8 +135,9 @@ class SimulatedRun:
         joins = (at <= self._group) & (not load.closed)
         begins = np.maximum(at, self._free)
         self._group = np.where(joins, self._group, begins)
-        fixed = costs.epoch + costs.peer * others + costs.message * min(others, own)
-        routing = own * (costs.route + costs.byte * load.record * others / self.members)
+        fixed = costs.epoch + costs.peer * others + costs.message * min(others, own) + costs.wake * (others > 0)
+        fixed += costs.switch * self.cluster.shares_cores
+        routing = own * (costs.route + costs.byte * load.record * others / self.members) * self._crowding
         self.useful["F"] += own * costs.route * self.members
         self.overhead += fixed * float((self._here & ~joins).sum())
         ends = self._work(at, np.where(joins, 0.0, fixed) + routing)
@@ -161,18 +174,32 @@ class SimulatedRun:
             at = max(at, self._migrate(migration))
         self.handle.configurations.retire(lambda time: time <= epoch)
         records = self.load.records(epoch)
-        work = records * self._loads * self._each
+        work = records * self._loads * self._each * self._crowding
         self.useful["S"] += float((work * self._slow).sum())
         if self._due_snapshot is not None and at >= self._due_snapshot:
             work = work + self.held * self.costs.snapshot
             self._due_snapshot = at + max(self.load.snapshots or 0.0, float(self.held.max()) / self.load.disk)
         ends = self._work(at, work)
         self._applied = max(self._applied, float(ends[self._here].max()))
-        self.done.append(max(self._applied + self.far + self.costs.wait, self.done[-1] if self.done else 0.0))
+        known = self._applied + self.far + self.costs.wait
+        self.done.append(max(known + self._late(epoch, known), self.done[-1] if self.done else 0.0))
         self._tell(epoch)
         if self._blocked is not None:
             blocked, self._blocked = self._blocked, None
             self._next(blocked, self._applied + self.far)  # a sender that waits for room looks all the time
+
+    def _late(self, epoch: int, known: float) -> float:
+        """By how much worker 0 learns later of an epoch: another may have its core; and now and then a machine does
+        something else."""
+        if self.load.closed:
+            return 0.0  # there is always something to do, and who has the core looks for messages
+        turn = self.costs.slice * (1 - 1 / self._turns_of)
+        if known < self._next_stall:
+            return turn
+        self._next_stall = known + BEAT
+        if self.cluster.shares_cores:
+            return turn + self.costs.swing * max(0.0, known + turn - (epoch + 1) * self.load.epoch)
+        return self.costs.stall
 
     # Processors and links
 
@@ -184,7 +211,6 @@ class SimulatedRun:
             ends = begins + seconds
         else:  # those of a machine take turns, and end together
             machine = self.cluster.machine_of
-            seconds = seconds * self.costs.crowd
             together = np.bincount(machine, seconds) / self.cluster.cores
             longest, first = np.zeros_like(together), np.zeros_like(together)
             np.maximum.at(longest, machine, seconds)
@@ -202,6 +228,7 @@ class SimulatedRun:
         out, into = (np.bincount(ends, sizes, workers) for ends in (origins, destinations))
         moved = np.bincount(origins, minlength=workers), np.bincount(destinations, minlength=workers)
         take, install = out * costs.take + moved[0] * costs.bin, into * costs.install + moved[1] * costs.bin
+        begin += costs.pieces * bool(out.max() > CHUNK)
         self.moved += float(sizes.sum())
         self.overhead += float((take + install).sum()) + costs.step * self.members
         link = self._over_links(origins, destinations, sizes)

@@ -31,7 +31,13 @@ class MeasuredCosts:
     install: float  # a byte of state that arrives
     snapshot: float  # a byte of state that is written to a snapshot
     start: float  # from asking for workers until they take part
-    crowd: float = 1.0  # how many times as long everything takes where workers take turns on cores
+    wake: float = 0.0  # of an epoch, if there are other workers: being woken by them
+    switch: float = 0.0  # of an epoch, where workers take turns on cores
+    crowd: float = 0.0  # where k workers take turns on a core, a record costs k to this power as much: of caches
+    slice: float = 0.0  # at most so long a worker waits for its turn on a core, where there are very many for each
+    swing: float = 0.0  # by which a slow epoch is later than usual where they take turns, as a share of its latency
+    stall: float = 0.0  # the same in seconds, where each worker has a core
+    pieces: float = 0.0  # a step that moves more than one piece of state
 
     def apply_seconds(self, state: Floats) -> Floats:
         """What a record costs on workers with so many bytes of state each. Linear in the logarithm of the bytes."""

@@ -1,6 +1,6 @@
 """From real runs to costs: each number is taken from runs that differ in what it is about.
 
-Only runs of one, two and eight workers are used, so that those of four and sixteen can say whether the model is right.
+Runs of one to eight workers are used. Those of sixteen, and other rates and sizes, say whether the model is right.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from bench.simulator.costs import MeasuredCosts
 from bench.simulator.probing import RECORD_BYTES, ROW, ClosedProbe, Observations, OpenProbe
@@ -17,8 +18,9 @@ from bench.simulator.validation import CORES, simulated_open
 from megaphone.harness import Outcome
 
 STATES = tuple(1 << power for power in (20, 23, 26, 29, 31))
-EPOCHS = tuple((workers, records) for workers in (1, 2, 8) for records in (0, 256, 4096, 65536 // workers))
+EPOCHS = tuple((workers, records) for workers in (1, 2, 4, 8) for records in (0, 256, 4096, 65536 // workers))
 STEADY = OpenProbe(2, 1_000_000, 0.001, 1 << 23, 1 << 10)
+TURNS = OpenProbe(8, 500_000, 0.010, 1 << 23, 1 << 8, ("all-at-once",) * 4)  # workers that take turns on cores
 MOVED = (
     OpenProbe(2, 1_000_000, 0.001, 1 << 26, 1 << 8, ("all-at-once",) * 4),
     OpenProbe(2, 1_000_000, 0.001, 1 << 24, 1 << 8, ("all-at-once",) * 4),
@@ -40,7 +42,7 @@ class KernelCosts:
 def fit(seen: Observations, kernels: KernelCosts) -> MeasuredCosts:
     """All costs, from runs that are made unless they have been."""
     found = {probe: seen.epoch(ClosedProbe(*probe)) for probe in EPOCHS}
-    epoch, peer, message, record, byte, crowd = _epochs(found)
+    epoch, wake, switch, peer, message, record, byte, crowd = _epochs(found)
     sizes, plain = zip(*kernels.apply, strict=True)
     here = float(np.interp(np.log2((1 << 23) * ROW), np.log2(sizes), plain))
     least = 0.1 * record
@@ -50,36 +52,37 @@ def fit(seen: Observations, kernels: KernelCosts) -> MeasuredCosts:
     hop = max(0.0, turn[1] - found[2, 256] - wait) / 2
     costs = MeasuredCosts(
         epoch, peer, message, kernels.route, apply, byte, hop, wait, step=0.0, bin=0.0, take=0.0, install=0.0,
-        snapshot=_snapshot(seen, found[2, 4096]), start=START, crowd=crowd,
+        snapshot=_snapshot(seen, found[2, 4096]), start=START, wake=wake, switch=switch, crowd=crowd,
     )  # fmt: skip
     return _migrations(costs, seen)
 
 
-CROWDS = np.arange(1.0, 6.0, 0.1)  # how much longer things may take where workers take turns
+CROWDS = np.arange(0.0, 1.5, 0.05)  # to which power records cost more where workers take turns
 
 
-def _epochs(found: dict[tuple[int, int], float]) -> tuple[float, float, float, float, float, float]:
-    """Least squares of relative errors: an epoch, each other worker, a message, a record, a byte that is sent; and how
-    many times as long all of it takes on more workers than cores, the best of many."""
+def _epochs(found: dict[tuple[int, int], float]) -> tuple[float, ...]:
+    """Least squares of relative errors: an epoch, being woken, taking turns, each other worker, a message, a record, a
+    byte that is sent; and how records grow dearer with workers that take turns, the best of many."""
     solved = [(*_solve(found, float(crowd)), float(crowd)) for crowd in CROWDS]
     _, costs, crowd = min(solved, key=lambda each: each[0])
-    epoch, _, peer, message, record, byte = (max(0.0, float(value)) for value in costs)
-    return epoch, peer, message, record, byte, crowd
+    epoch, _, wake, switch, peer, message, record, byte = costs.tolist()
+    return epoch, wake, switch, peer, message, record, byte, crowd
 
 
 def _solve(found: dict[tuple[int, int], float], crowd: float) -> tuple[float, NDArray[np.float64]]:
-    """The sum of squared errors, and the costs: an epoch with records and one without come first."""
+    """The sum of squared errors, and the costs, none below zero: an epoch with records and one without come first."""
     rows = []
     for (workers, records), seconds in found.items():
         others, some = workers - 1, records > 0
+        turns = max(1.0, workers / CORES)  # what a worker does takes so long by the clock
+        dearer = turns**crowd
         sent = RECORD_BYTES * records * others / workers
-        row = [float(some), float(not some), others, others * some, records, sent]
-        share = workers / CORES * crowd if workers > CORES else 1.0  # what a worker does takes so long by the clock
-        rows.append([value * share / seconds for value in row])
+        fixed = [float(some), float(not some), float(some and others > 0), float(some and turns > 1)]
+        row = [*fixed, others, others * some, records * dearer, sent * dearer]
+        rows.append([value * turns / seconds for value in row])
     matrix = np.array(rows)
-    solved, *_ = np.linalg.lstsq(matrix, np.ones(len(rows)), rcond=None)
-    kept = np.maximum(solved, 0.0)
-    return float(((matrix @ kept - 1) ** 2).sum()), kept
+    kept, rest = nnls(matrix, np.ones(len(rows)))
+    return float(rest**2), kept
 
 
 def _snapshot(seen: Observations, without: float) -> float:
@@ -99,13 +102,31 @@ def _migrations(costs: MeasuredCosts, seen: Observations) -> MeasuredCosts:
     steady, large, small, many, steps = ((probe, seen.opened(probe)[0]) for probe in (STEADY, *MOVED, STEPS))
     bare = simulated_open(steady[0], replace(costs, wait=0.0))
     wait = (steady[1].total.quantile(0.5) - bare.total.quantile(0.5)) / 1e9
-    costs = replace(costs, wait=max(0.0, wait))
+    costs = _turns(replace(costs, wait=max(0.0, wait)), seen)
     took = [median(durations(outcome)) for _, outcome in (large, small, many)]
     moved = [probe.domain * ROW / 4 for probe, _ in (large, small)]
     byte = max(0.0, (took[0] - took[1]) / (moved[0] - moved[1]))
     bins = max(0.0, took[2] - took[1]) / ((many[0].bins - small[0].bins) / 4)
-    costs = replace(costs, take=byte, install=byte, bin=bins / 2)
-    return replace(costs, step=_step(costs, steps[0], median(durations(steps[1]) or [0.0])))
+    costs = replace(costs, take=byte, install=byte, bin=bins)
+    costs = replace(costs, step=_step(costs, steps[0], median(durations(steps[1]) or [0.0])))
+    said = median(durations(simulated_open(small[0], costs)))
+    costs = replace(costs, pieces=max(0.0, took[1] - said))
+    late = [_greatest_before(outcome) - outcome.total.quantile(0.5) / 1e9 for _, outcome in (small, many, steps)]
+    return replace(costs, stall=max(0.0, median(late)))
+
+
+def _turns(costs: MeasuredCosts, seen: Observations) -> MeasuredCosts:
+    """How long workers wait for a core that others have, and how much longer now and then."""
+    outcome = seen.opened(TURNS)[0]
+    seconds = outcome.total.quantile(0.5) / 1e9
+    bare = simulated_open(TURNS, costs).total.quantile(0.5) / 1e9
+    swing = _greatest_before(outcome) / seconds - 1
+    return replace(costs, slice=max(0.0, seconds - bare) / (1 - CORES / TURNS.workers), swing=max(0.0, swing))
+
+
+def _greatest_before(outcome: Outcome) -> float:
+    """The latency of the slowest epochs before a migration, in seconds: the median of several."""
+    return median(migration.before.quantile(0.99) for migration in outcome.migrations) / 1e9
 
 
 def _step(costs: MeasuredCosts, probe: OpenProbe, wanted: float) -> float:

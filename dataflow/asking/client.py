@@ -84,7 +84,7 @@ def _ask(connection: socket.socket, name: str, question: Question, timeout: floa
     except TimeoutError:
         raise NoSuchRun(f"{name!r} did not answer within {timeout:g} seconds") from None
     except (ConnectionError, BrokenPipeError):
-        raise NoSuchRun(f"{name!r} ended before it answered") from None
+        raise NoSuchRun(f"{name!r} ended before it answered, or is asked by too many at once") from None
     except TooLong as error:
         raise NoSuchRun(f"what {name!r} answered is too long: {error}") from None
     try:

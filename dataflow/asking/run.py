@@ -80,4 +80,4 @@ async def answer(question: Question, to: T, known: Mapping[str, Answering[T]]) -
 
 def worker_unknown(worker: int) -> Refused:
     """Whoever asks a worker that cannot be asked gets this."""
-    return Refused(f"worker {worker} cannot be asked from here: it is on another host, or has ended")
+    return Refused(f"worker {worker} cannot be asked from here: it is on a host that joined later, or has ended")

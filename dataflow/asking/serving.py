@@ -2,6 +2,7 @@
 
 One question for each connection. Whoever says nothing, or says it too slowly, or too much, or in another language, or
 does not take the answer, is left; and so is whoever is not us (or root). At most so many are attended to at once.
+Whoever has asked when the serving ends (the run goes back to a snapshot, or ends) is told so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from dataflow.asking.messages import (
 from dataflow.launch.framing import TooLong, cut_message, frame
 
 _CHUNK = 1 << 14
+_LAST_WORDS = 0.5  # seconds for which the end of a run waits for somebody who does not take the last answer
+_OVER = "the run goes back to its last snapshot, or ends: ask again"
 _CREDENTIALS = struct.Struct("=iII")  # process, user, group
 
 
@@ -78,7 +81,12 @@ async def _attend(
             message = await _receive(client)
         if asking.cancelled_caught or message is None:
             return
-        answer = await respond_to(message, respond)
+        try:
+            answer = await respond_to(message, respond)
+        except trio.Cancelled:
+            with trio.move_on_after(_LAST_WORDS, shield=True):
+                await _send(client, frame(encode_refusal(_OVER)))
+            raise
         with trio.move_on_after(bounds.seconds):
             await _send(client, frame(answer))
     except OSError:

@@ -164,6 +164,7 @@ class Context:
     def keep(self, size: int) -> None:
         """Counts data of that weight (see `dataflow.comm.flow.weigh`) that a task of this operator has taken to deal
         with later; a negative weight when it is done. While too much is kept, sources of the dataflow wait."""
+        self._operator.kept += size
         self._operator.dataflow.keep(size)
 
     def enter_write(self) -> None:

@@ -33,6 +33,7 @@ class Operator:
         "instead",
         "is_idle",
         "keeps",
+        "kept",
         "name",
         "number",
         "outputs",
@@ -59,6 +60,7 @@ class Operator:
         self.active = False
         self.is_idle = False  # whether its step is run because there is nothing else to do
         self.has_tasks = False  # which may wait for the outside: a source, an asynchronous sink
+        self.kept = 0  # bytes that its tasks have taken and not dealt with
         self.owed: list[tuple[int, int]] = []  # (sender, weight) of data from others that waits to be acknowledged
 
     @property

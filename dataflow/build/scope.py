@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 from dataflow.channels.pact import ArrowStream
 from dataflow.errors import ConstructionError
 from dataflow.operators import inputs, loops, replay, rows, source
+from dataflow.operators.latecomers import LateApart
 from dataflow.operators.partitioned import partitioned
 from dataflow.operators.partitions import Partitions
 from dataflow.progress.paths import Levels, PathSummary, advance, identity
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dataflow.columns.batch import Columns
     from dataflow.operators.following import ControlStream
     from dataflow.operators.inputs import InputHandle, UnorderedInput
-    from dataflow.operators.latecomers import LateApart, TimedStream
+    from dataflow.operators.latecomers import TimedStream
     from dataflow.operators.loops import LoopHandle
     from dataflow.run.dataflow import Dataflow
 
@@ -128,7 +129,7 @@ class Scope:
 
     def source(
         self,
-        records: source.Items | Callable[[], source.Items] | Partitions[D],
+        records: source.Items | Callable[[], source.Items] | Partitions[D] | LateApart[D],
         *,
         batch: int | None = None,
         ahead: int = 8,
@@ -144,6 +145,8 @@ class Scope:
         What `dataflow.sources` makes (files, generators, your own `Partitions`) is read by all workers together, and
         goes on where it was after a crash.
         """
+        if isinstance(records, LateApart) and not isinstance(records, Partitions):
+            raise ConstructionError(f"{name}: {records!r} marks late records, and is no source with partitions")
         if isinstance(records, Partitions):
             if (batch, every, timed) != (None, None, False):
                 raise ConstructionError(f"{name}: batch, every and timed are {records!r}'s own business")

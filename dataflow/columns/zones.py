@@ -75,14 +75,15 @@ def to_datetimes(array: Array, zone: str) -> list[datetime | None]:
             f"nanoseconds in {zone} are no datetimes of Python, which have microseconds: take .astype('M8[us]') first, "
             "or use to_arrow, to_pandas or to_polars"
         )
-    to = _tzinfo(zone)
+    to = zone_info(zone)
     return [
         None if np.isnat(value) else (_EPOCH + timedelta(microseconds=int(value.astype(np.int64)))).astimezone(to)
         for value in counts
     ]
 
 
-def _tzinfo(zone: str) -> tzinfo:
+def zone_info(zone: str) -> tzinfo:
+    """A zone as Python has it, by its name."""
     if zone[0] in "+-":
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         return timezone((1 if zone[0] == "+" else -1) * timedelta(hours=hours, minutes=minutes))

@@ -74,6 +74,11 @@ class Flow:
         """Who is under pressure, and by what: (worker, dataflow or ON_ITS_WAY)."""
         return sorted(self._pressing)
 
+    @property
+    def owed(self) -> list[tuple[int, int]]:
+        """Who has not taken what was sent to them, and how much that is; the one who owes most first."""
+        return sorted(((to, size) for to, size in self._unacknowledged.items() if size), key=lambda each: -each[1])
+
     def open_to(self, dataflow: int) -> bool:
         """Whether sources of a dataflow may go on. Other dataflows' sinks do not matter: one may wait for us."""
         return not any(why in (ON_ITS_WAY, dataflow) for _, why in self._pressing)

@@ -68,6 +68,8 @@ class Gathering:
         self.board = Board(hall, self._neighbours)
         self._wrote = False  # whether this worker has written on its board, and not looked at the others' since
         self._looked = False  # whether it has looked, and has not drawn its conclusions
+        self.outsiders = False  # whether some workers have no board here: those of other hosts, and who has joined. The
+        # last one who writes may not have heard of them, and see nothing move: so all are woken for whatever is written
         self._urgent = False  # whether something is not announced yet for which all are to be woken
         self._seen_counts = bytearray(2 * hall.slots * 8)
         self._seen_heads = bytes(hall.slots * 8)
@@ -105,7 +107,7 @@ class Gathering:
         if not full:
             for link in links:
                 link.flush()
-        if full or (told and self._urgent):  # for all, and at once; other progress waits until a frontier has moved
+        if full or (told and (self._urgent or self.outsiders)):  # for all, and at once
             self._urgent = full  # what waited has moved frontiers here already, and they nowhere else
             self._wrote = True
             self.wake(EVERYTHING)
@@ -123,7 +125,7 @@ class Gathering:
 
         Only if this worker has written on its board just before: of all who wrote what it took to move a frontier, the
         last one sees it move when it looks at all boards after that. Whoever only reads leaves it to that one.
-        (docs/internals/progress.md)
+        Where there are outsiders, `flush` has woken all. (docs/internals/progress.md)
         """
         if not self._wrote and not self._looked:
             return
@@ -239,7 +241,7 @@ class Gathering:
     def may_sleep(self, interest: int) -> bool:
         """Others shall wake this worker, if that is of interest. False if there is something new already."""
         hall = self._hall
-        hall.bells[self._me] = interest | 1
+        hall.bells[self._me] = EVERYTHING if self.outsiders else interest | 1
         fence()
         if hall.my_heads.tobytes() == self._seen_heads and hall.counts.tobytes() == self._seen_counts:
             self._wrote = self._looked = False

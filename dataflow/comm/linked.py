@@ -43,8 +43,10 @@ class Linked:
         self._gathering = Gathering(rings, self) if rings else None
         self._sockets = [link for link in links.values() if link.pipe.pollable and link not in rings]
         self._patience = patience if rings or self._sockets else None
-        self._alone_until = 0.0  # until when nobody else in this loop is thought to want to run
+        self._alone_until = 0.0  # until when nobody else in this loop is thought to want to run,
+        self._alone_since = -1  # unless a task was woken after so many
         self._said = False  # whether something was written on the board since the last flush
+        self._count_outsiders()
 
     # Sending
 
@@ -70,10 +72,10 @@ class Linked:
         """Whether there is a link."""
         return worker in self._links
 
-    def flush(self) -> None:
-        """Sends every queue as one frame."""
+    def flush(self) -> bool:
+        """Sends every queue as one frame. Whether there was anything to send."""
         if not self._said and not self._posted:
-            return
+            return False
         if self._gathering is None:
             for link in self._posted:
                 link.flush()
@@ -81,25 +83,24 @@ class Linked:
         elif self._gathering.flush(self._posted):
             self._posted.clear()
             self._said = False
+        return True
 
     # Receiving
 
     def collect(self) -> bool:
         """Receives what has arrived already: on a busy machine the answer to what was just sent."""
         gathering = self._gathering
-        found = gathering is not None and self._collect_from(gathering)
+        found = False
+        if gathering is not None:
+            found = gathering.collect()
+            if gathering.waits and gathering.go_on():
+                self._said = True
+                self.flush()
         for link in self._sockets:
             messages = link.read_now()
             if messages:
                 self.hear_messages(messages)
                 found = True
-        return found
-
-    def _collect_from(self, gathering: Gathering) -> bool:
-        found = gathering.collect()
-        if gathering.waits and gathering.go_on():
-            self._said = True
-            self.flush()
         return found
 
     def linger(self) -> bool:
@@ -108,7 +109,7 @@ class Linked:
         if patience is None:
             return False
         now = perf_counter()
-        if not patience.begin(now) or not (now < self._alone_until or self._alone(now)):
+        if not patience.begin(now) or not self._alone(now):
             return False
         until = patience.look()
         while not self._look():
@@ -120,10 +121,14 @@ class Linked:
 
     def _alone(self, now: float) -> bool:
         """Whether nothing else in this loop wants to run now: no task (but a pump that was woken), no timer. To ask
-        costs as much as a look at all rings: what is true now is taken to be true for a moment."""
+        costs as much as a look at all rings: what is true now is taken to be true for a moment, unless one of our own
+        signals wakes a task, as the one of a main does whose time has passed."""
+        if now < self._alone_until and self._alone_since == Signal.woken:
+            return True
         loop = trio.lowlevel.current_statistics()
-        if loop.tasks_runnable > self._pump.awake or loop.seconds_to_next_deadline <= LONGEST:
+        if loop.tasks_runnable > self._pump.scheduled or loop.seconds_to_next_deadline <= LONGEST:
             return False
+        self._alone_since = Signal.woken
         self._alone_until = now + min(_MOMENT, loop.seconds_to_next_deadline - LONGEST)
         return True
 
@@ -134,10 +139,10 @@ class Linked:
         self._take_turn()
         return True
 
-    def _take_turn(self) -> None:
+    def _take_turn(self, collected: bool = True) -> None:
         if self._patience is not None:
             self._patience.arrived(perf_counter())
-        self._pump.turn()
+        self._pump.turn(collected)
 
     def stay_awake(self) -> None:
         """This worker looks for messages by itself until `may_sleep`."""
@@ -179,10 +184,12 @@ class Linked:
                 self._links[peer] = link
                 if link.pipe.pollable:
                     self._sockets.append(link)
+                self._count_outsiders()
                 self._pump.conversations.setdefault(peer, Conversation(peer))
                 self._start(link, nursery)
                 self._pump.changes.linked()
                 self._pump.turn()
+                self._settle()
 
     async def _read(self, link: Link) -> None:
         try:
@@ -204,7 +211,12 @@ class Linked:
             self._sockets.remove(link)
         if self._gathering is not None:
             self._gathering.forget(link.peer)
+        self._count_outsiders()
         await link.close()
+
+    def _count_outsiders(self) -> None:
+        if self._gathering is not None:
+            self._gathering.outsiders = len(self._gathering.peers) < len(self._links)
 
     async def _attend(self, link: Link, pipe: RingPipe) -> None:
         """Looks at all rings and boards whenever one worker rings the bell. PeerLost if it ends without a goodbye."""
@@ -217,17 +229,26 @@ class Linked:
     def _rung(self) -> None:
         self.stay_awake()
         for _ in range(_AT_ONCE):
+            if self._pump.busy:
+                break
             if not self._look() and not self.linger() and self._pump.may_sleep():
                 return
         self._pump.wake()  # which collects what there is, and says when it sleeps, after others have had their turn
 
     def _receive(self, messages: list[AnyMessage]) -> None:
         """A reading task has received messages; others may follow at once."""
+        self.stay_awake()
         self.hear_messages(messages)
-        self._take_turn()
+        self._take_turn(collected=False)  # boards and rings were not looked at
         for _ in range(_AT_ONCE):
-            if not self.linger():
+            if self._pump.busy or not self.linger():
                 break
+        self._settle()
+
+    def _settle(self) -> None:
+        """After a turn outside of `Pump.run`: others are to wake this worker, for what it waits for now."""
+        if self._gathering is not None and not self._pump.may_sleep():
+            self._pump.wake()
 
     # What has arrived
 

@@ -38,8 +38,9 @@ class SimulatedNetwork:
     def part_from(self, worker: int) -> None:
         """It has left, and nobody minds."""
 
-    def flush(self) -> None:
+    def flush(self) -> bool:
         """Nothing is kept."""
+        return False
 
     def collect(self) -> bool:
         """The scheduler delivers."""

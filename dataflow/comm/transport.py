@@ -35,8 +35,8 @@ class Transport(Protocol):
     def part_from(self, worker: int) -> None:
         """A worker has left."""
 
-    def flush(self) -> None:
-        """Lets go of everything that was sent."""
+    def flush(self) -> bool:
+        """Lets go of everything that was sent; whether there was anything that had been kept."""
 
     def collect(self) -> bool:
         """Hands over what has arrived already, without a turn; whether there was anything."""
@@ -80,8 +80,9 @@ class InProcess:
     def part_from(self, worker: int) -> None:
         """It has left, and nobody minds."""
 
-    def flush(self) -> None:
+    def flush(self) -> bool:
         """Nothing is kept."""
+        return False
 
     def collect(self) -> bool:
         """What has arrived is in the mailbox."""

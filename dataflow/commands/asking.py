@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from dataflow.comm.codec import require_list, require_mapping
 from dataflow.errors import DataflowError
 from dataflow.launch.hosts import ClusterError, parse_address, read_secret, read_tls
 from dataflow.run.readings import WorkerReading
+from dataflow.run.reasons import Reason, find_reasons
 
 PATIENCE = 15.0  # seconds for a run to answer: a worker answers between two steps
+_BETWEEN = 0.5  # seconds
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
 
@@ -97,6 +100,19 @@ class Status:
         self.facts = {str(key): value for key, value in require_mapping(facts).items()}
         self.silent = {f"worker {key}": str(value) for key, value in require_mapping(silent).items()}
         self.workers = [_reading(each) for each in require_list(readings)]
+
+
+def reasons_between(before: Status, now: Status) -> list[Reason]:
+    """What makes a run slow, if anything does, as the page says it."""
+    return find_reasons(before.workers, now.workers, now.silent)
+
+
+def look_twice(run: str) -> tuple[Status, list[Reason]]:
+    """How a run is, and what makes it slow. Half a second of it is looked at: what was long ago explains nothing."""
+    before = Status(run)
+    time.sleep(_BETWEEN)
+    now = Status(run)
+    return now, reasons_between(before, now)
 
 
 def _reading(given: object) -> WorkerReading:

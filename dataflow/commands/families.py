@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dataflow.commands.asking import Status
 from dataflow.run.meters import BOUNDS
 from dataflow.run.readings import DataflowReading, WorkerReading
+from dataflow.run.reasons import find_reasons
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -33,6 +34,11 @@ class Family:
     help: str
     labels: tuple[str, ...]
     samples: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
+
+    def set(self, labels: tuple[str, ...], value: float) -> None:
+        """The value for these labels."""
+        self.samples = [sample for sample in self.samples if sample[0] != labels]
+        self.add(labels, value)
 
     def add(self, labels: tuple[str, ...], value: float) -> None:
         """One more value."""
@@ -70,6 +76,7 @@ _DECLARED = (
     ("worker_on_its_way_bytes", GAUGE, _WORKER, "Bytes sent to other workers and not taken."),
     ("worker_limit_bytes", GAUGE, _WORKER, "From how many of these on sources wait."),
     ("pressure", GAUGE, (*_WORKER, "by", "cause"), "1 while `by` makes sources wait, because of `cause`."),
+    ("slow", GAUGE, ("run", "kind", "worker", "dataflow", "operator"), "1 for each cause that makes the run slow."),
     ("events", COUNTER, (*_WORKER, "kind"), "Migrations, snapshots, recoveries, memberships, by kind."),
     ("input_time", GAUGE, _DATAFLOW, "Where the worker's inputs are, where times are numbers."),
     ("output_time", GAUGE, _DATAFLOW, "The least time that is not complete, where times are numbers."),
@@ -92,12 +99,17 @@ LATENCY = "dataflow_latency_seconds"
 NAMES = [f"dataflow_{name}{'_total' * (kind == COUNTER)}" for name, kind, _, _ in _DECLARED] + [LATENCY]
 
 
-def families(run: str, status: Status | None) -> Families:
-    """Everything that a run says of itself; None if it does not answer."""
+def families(run: str, status: Status | None, before: Status | None = None) -> Families:
+    """Everything that a run says of itself; None if it does not answer. `before`: what it said when it was last
+    asked."""
     found = Families()
     found["up"].add((run,), float(status is not None))
     if status is None:
         return found
+    for reason in {*find_reasons(before.workers if before else (), status.workers, status.silent)}:
+        if reason.level != "calm":
+            who = str(reason.worker) if reason.worker >= 0 else ""
+            found["slow"].set((run, reason.kind, who, reason.dataflow, reason.operator), 1.0)
     workers = status.facts["workers"]
     found["workers"].add((run,), float(workers) if isinstance(workers, int) else 0.0)
     for name in status.silent:

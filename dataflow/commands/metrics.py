@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from socketserver import ThreadingMixIn
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -52,13 +53,17 @@ class Collector:
     def __init__(self, run: str) -> None:
         self._run = run
         self._name = str(run)
+        self._before: Status | None = None
+        self._kept = Lock()
 
     def collect(self) -> Iterator[Metric]:
         """What there is now; only that there is nothing, if the run does not answer."""
         status = self.status()[0]
         if status is not None:  # it knows its name, where it was asked by an address
             self._name = str(status.facts["name"])
-        yield from as_prometheus(families(self._name, status))
+        with self._kept:
+            before, self._before = self._before, status
+        yield from as_prometheus(families(self._name, status, before))
 
     def status(self) -> tuple[Status | None, str]:
         """What the run says; or None, and why."""

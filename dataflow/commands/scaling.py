@@ -47,6 +47,8 @@ def _add(
 
 
 def _scale(options: argparse.Namespace) -> int:
+    if options.workers < 1:
+        raise WrongCommand(f"a run has one worker or more, not {options.workers}; python -m dataflow stop RUN ends it")
     return _change(options, Question("scale", {"workers": options.workers, "timeout": options.timeout}))
 
 

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from dataflow.commands.asking import Status, Subparsers, add_command
+from dataflow.commands.asking import Status, Subparsers, add_command, look_twice
 from dataflow.commands.tables import duration_text, make_table
 from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading
+from dataflow.run.reasons import Reason
 from dataflow.text import size_text
 
 _EXAMPLES = """\
@@ -34,16 +35,18 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def _command(options: argparse.Namespace) -> int:
-    status = Status(options.run)
+    status, reasons = look_twice(options.run)
     if options.json:
         workers = [asdict(worker) for worker in status.workers]
-        print(json.dumps({"run": status.facts, "workers": workers, "silent": status.silent}, indent=1))
+        told = [asdict(reason) for reason in reasons]
+        everything = {"run": status.facts, "workers": workers, "silent": status.silent, "reasons": told}
+        print(json.dumps(everything, indent=1))
     else:
-        print("\n".join(show(status)))
+        print("\n".join(show(status, reasons)))
     return 0
 
 
-def show(status: Status) -> Iterator[str]:
+def show(status: Status, reasons: Sequence[Reason] = ()) -> Iterator[str]:
     """For people."""
     facts = status.facts
     since = facts["since"]
@@ -56,6 +59,7 @@ def show(status: Status) -> Iterator[str]:
     )
     for worker, why in status.silent.items():
         yield f"{worker}: {why}"
+    yield from (reason.text for reason in reasons if reason.kind != "silent")
     for name, parts in by_dataflow(status.workers).items():
         yield ""
         yield from _dataflow(name, parts)

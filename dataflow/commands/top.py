@@ -6,12 +6,13 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
-from dataflow.commands.asking import Status, Subparsers, WrongCommand, add_command
+from dataflow.commands.asking import Status, Subparsers, WrongCommand, add_command, reasons_between
 from dataflow.commands.status import by_dataflow
 from dataflow.commands.tables import duration_text, make_table
-from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading
+from dataflow.run.readings import DataflowReading, OperatorReading, WorkerReading, seconds_between
 from dataflow.text import size_text
 
 _EXAMPLES = """\
@@ -21,6 +22,7 @@ _EXAMPLES = """\
 
 Ctrl-C ends it; the run goes on.
 """
+_SIGNS = {"bad": "!!", "warn": "! ", "calm": "  "}
 _CLEAR, _REST = "\033[H", "\033[J"
 
 
@@ -50,12 +52,25 @@ def _command(options: argparse.Namespace) -> int:
         lines = [*frame(before, now)]
         if terminal:
             width, height = shutil.get_terminal_size()
-            lines = [f"{line[:width]}\033[K" for line in lines[: height - 1]]
+            lines = [f"{line}\033[K" for line in fit(lines, width)[: height - 1]]
             print(_CLEAR + "\n".join(lines) + _REST, end="", flush=True)
         else:
             print("\n".join(lines), flush=True)
         before, shown = now, shown + 1
     return 0
+
+
+def fit(lines: Sequence[str], width: int) -> list[str]:
+    """Lines as a terminal has room for: those of tables are cut; sentences go on below, for their end may say why.
+
+    >>> fit(["!! sources wait for worker 1", "", "busy  operator that is long"], 20)
+    ['!! sources wait for', '   worker 1', '', 'busy  operator that ']
+    """
+    found: list[str] = []
+    for line in lines:
+        is_row = "  " in line.lstrip("! ")  # columns are two spaces apart
+        found += [line[:width]] if is_row or len(line) <= width else wrap(line, max(width, 20), subsequent_indent="   ")
+    return found
 
 
 def frame(before: Status, now: Status) -> Iterator[str]:
@@ -69,8 +84,7 @@ def frame(before: Status, now: Status) -> Iterator[str]:
         ["worker", "busy", "cpu", "host stalls", "memory", "on its way", "pressure"],
         [_worker(old.get((worker.worker, worker.pid)), worker) for worker in now.workers],
     )
-    for worker, why in now.silent.items():
-        yield f"{worker}: {why}"
+    yield from (f"{_SIGNS[reason.level]} {reason.text}" for reason in reasons_between(before, now))
     earlier = by_dataflow(before.workers)
     for name, parts in by_dataflow(now.workers).items():
         yield ""
@@ -78,12 +92,12 @@ def frame(before: Status, now: Status) -> Iterator[str]:
 
 
 def _length(before: Status, now: Status) -> float:
-    ends = [worker.when for worker in now.workers], [worker.when for worker in before.workers]
-    return max(1e-9, max(ends[0], default=1.0) - max(ends[1], default=0.0))
+    old = {(worker.worker, worker.pid): worker for worker in before.workers}
+    return max((seconds_between(old.get((each.worker, each.pid)), each) for each in now.workers), default=1.0)
 
 
 def _worker(was: WorkerReading | None, now: WorkerReading) -> list[str]:
-    length = max(1e-9, now.when - (was.when if was else now.since))
+    length = seconds_between(was, now)
     stalled = now.run_delay - (was.run_delay if was else 0.0)
     return [
         str(now.worker),

@@ -2,7 +2,6 @@
 
 - `moments`: what the time of a record is, as a time of the dataflow.
 - `watermarks`: which records are late, and what can still come; by partition, pure.
-- `operator`: `stream.event_time(...)`, the operator, whose output has times of its own. `tidings`: what its workers
-  tell each other, so that silent ones hold nobody back.
+- `operator`: `stream.event_time(...)`, the operator, whose output has times of its own.
 - `late`: what becomes of late records.
 """

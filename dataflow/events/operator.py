@@ -24,9 +24,9 @@ from dataflow.columns.grouping import group
 from dataflow.errors import ConstructionError
 from dataflow.events.late import Late, LateRecords
 from dataflow.events.moments import Moments, TimeOf, ticks
-from dataflow.events.tidings import Tiding, Tidings
 from dataflow.events.watermarks import Watermarks
 from dataflow.operators import rows
+from dataflow.operators.silence import Tiding, Tidings
 from dataflow.progress.graph import Target
 from dataflow.progress.reach import upstream
 from dataflow.time.durations import Duration, seconds
@@ -133,7 +133,8 @@ def _plan(
     idle = None if idle_after is None else checked_idle(name, idle_after)
     step = 0 if every is None else ticks(every, unit, f"{name}: every", least=1)
     lag = ticks(delay, unit, f"{name}: delay")
-    return Retiming(name, Moments(name, time, unit), lag, step, partition, idle, LateRecords(name, late, delay))
+    times = Moments(name, time, unit)
+    return Retiming(name, times, lag, step, partition, idle, LateRecords(name, late, delay, times))
 
 
 def checked_idle(name: str, idle_after: float | Duration) -> float:
@@ -251,7 +252,7 @@ class _EventTime:
         for time, records in at.items():
             self._records.give(self._capabilities[0], records, at=time)
         if behind:
-            worst = max(self._marks.furthest, self._reached) - min(times[place] for place in behind)
+            worst = max(self._marks.worst, self._reached - min(times[place] for place in behind))
             self._leave_out([batch[place] for place in behind], worst)
 
     def _by_partition(self, batch: list[Record]) -> dict[Hashable, range | list[int]]:
@@ -269,7 +270,7 @@ class _EventTime:
         times = self._plan.times.of_columns(batch)
         late = self._late_in(batch, times) | (times < self._reached)
         if late.any():
-            worst = max(self._marks.furthest, self._reached) - int(times[late].min())
+            worst = max(self._marks.worst, self._reached - int(times[late].min()))
             self._leave_out(batch.filter(late), worst)
             batch, times = batch.filter(~late), times[~late]
         if not self._plan.every:
@@ -295,5 +296,5 @@ class _EventTime:
         return late
 
     def _leave_out(self, batch: list[Record] | Columns, worst: int) -> None:
-        out = self._plan.late.out(batch, worst, self._reached)
+        out = self._plan.late.out(batch, worst, max(self._reached, self._marks.furthest))
         self._late.give(self._capabilities[1], out)

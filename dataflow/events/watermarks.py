@@ -20,12 +20,15 @@ class Watermarks:
     >>> marks = Watermarks(delay=5)
     >>> marks.late_of("a", [10, 7, 20, 14, 15]), marks.of("a")
     ([3], 15)
+    >>> marks.worst
+    1
     """
 
     def __init__(self, delay: int) -> None:
         self._delay = delay
         self._greatest: dict[Hashable, int] = {}
         self._heard: dict[Hashable, float] = {}  # when each last had a record
+        self.worst = 0  # by how much the latest of all late records was behind its partition's watermark
 
     def late_of(self, partition: Hashable, times: Sequence[int]) -> list[int]:
         """Takes the records of a partition in their order; the places of those that are late."""
@@ -36,6 +39,7 @@ class Watermarks:
                 greatest = time
             elif time < greatest - self._delay:
                 late.append(place)
+                self.worst = max(self.worst, greatest - self._delay - time)
         self._greatest[partition] = greatest
         return late
 
@@ -44,7 +48,9 @@ class Watermarks:
         first = self._greatest.get(partition, 0)
         greatest = np.maximum.accumulate(np.concatenate([[first], times]))
         self._greatest[partition] = int(greatest[-1])
-        late: Mask = times < greatest[:-1] - self._delay
+        behind = greatest[:-1] - self._delay - times
+        late: Mask = behind > 0
+        self.worst = max(self.worst, int(behind.max(initial=0)))
         return late
 
     def hear(self, partition: Hashable, now: float) -> None:

@@ -20,7 +20,7 @@ from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
 from dataflow.columns.grouping import group
 from dataflow.columns.repairs import Missing, Repairs
-from dataflow.columns.zones import plain
+from dataflow.columns.zones import plain, with_zone
 from dataflow.events.moments import Moments
 from dataflow.joins.folds import LEFT, RIGHT, Sided
 from dataflow.time.timestamp import unit_of
@@ -54,7 +54,7 @@ class ColumnJoin:
     missing: Missing
     panes: int | None
     stamp: str | None
-    moments: bool
+    moments: bool | str  # or the name of the zone of the moments
 
     # Before the state
 
@@ -131,7 +131,8 @@ class ColumnJoin:
         if self.stamp is None:
             return found
         stamps = np.array([at for at, _, _ in batch], f"M8[{unit}]" if self.moments else np.int64)
-        return found.with_columns({self.stamp: stamps})
+        zone = self.moments if isinstance(self.moments, str) else None
+        return found.with_columns({self.stamp: with_zone(stamps, zone)})
 
     @cached_property
     def _others(self) -> list[str]:

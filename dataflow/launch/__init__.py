@@ -7,7 +7,8 @@ In the caller's process:
 - `spawning`: the process that workers are forked from begins. `starting`: what it is given. `parcel`: main and what it
   uses, on their way there. `travel`: which variable it is that cannot go. `descriptors`: closed standard streams.
 - `ending`: ends them, whatever happened. `signals`: Ctrl-C and SIGTERM.
-- `recruiting`: workers that join, when the leader asks for them (in its process: `wishes`).
+- `recruiting`: workers that join, when the leader asks for them (in its process: `wishes`). `elastic`: where somebody
+  else must bring them.
 - `output`, `lines`, `printer`: what processes print, in whole lines, at the pace of whoever reads it.
 
 In the process that workers are forked from: `zygote`, its life; `forking`: its workers; `threads`: whether it has any.
@@ -25,5 +26,6 @@ results, and exceptions that can be raised again. `framing`: whole messages.
   Slurm's lists of nodes. `mesh`: connections between hosts. `greeting`: the handshake with those who are not trusted
   yet; `strangers`: what is said about connections that were turned away. `cluster`: supervisors of several hosts, which
   keep an eye on each other. `host_lives`: with recovery, what a host knows of the lives of a run. `control`: what they
-  say to each other. `health`: what managers ask over HTTP.
+  say to each other; `control_link`: the connection; `far_questions`: questions among that. `health`: what managers ask
+  over HTTP.
 """

@@ -316,7 +316,8 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
     debug, limit, warn_after = assignment.debug, assignment.limit, assignment.warn_after
     index, peers, joins = assignment.index, assignment.peers, assignment.joins
     pump = Pump(index, peers, debug, limit, warn_after, recovery=resume, joins=joins)
-    pump.launcher = Recruiter(supervisor.tell, getattr(find_links, "cannot_start", None))
+    pump.launcher = recruiter = Recruiter(supervisor.tell, getattr(find_links, "cannot_start", None))
+    pump.inviter = recruiter if getattr(find_links, "invites", False) else None
     pump.preparation = CompiledCode()
     # Whoever looks for messages keeps its processor from others, and so perhaps from the one who would send them.
     transport = Linked(pump, links, None if assignment.crowded else Patience())
@@ -334,7 +335,7 @@ async def _work(assignment: Assignment, supervisor: _Supervisor, neighbours: Nei
             nursery.start_soon(pump.run, name=f"worker {pump.index}")
             supervisor.works(pump)
             result = await pump.run_main(main, *args)
-            outcome = report.encode_result(pump.index, result)
+            outcome = report.encode_result(pump.index, result, pump.changes.left)
             await transport.say_goodbye()
     finally:
         supervisor.unbuilt = not pump.built

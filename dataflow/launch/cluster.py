@@ -1,8 +1,8 @@
 """Running a program on several hosts: one supervisor on each, which start workers and keep an eye on each other.
 
-Supervisors are connected like workers (see `mesh`) and say five things: that they are alive, that something failed,
-what their workers returned, goodbye, and, with recovery, where a life goes on. They are never busy, so silence means
-that a host or the network is gone, not that it works hard.
+Supervisors are connected like workers (see `mesh`) and say seven things: that they are alive, that something failed,
+what their workers returned, goodbye, with recovery where a life goes on, and questions to workers with their answers
+(see `far_questions`). They are never busy, so silence means that a host or the network is gone, not that it works hard.
 
 With recovery a failure ends a life on all hosts: each ends its processes, starts others, and connects again; then host
 0 says where they go on, or that this is the end (see `host_lives`).
@@ -30,14 +30,17 @@ from dataflow.launch.control import (
     END,
     Alive,
     Farewell,
+    HostAnswers,
+    HostAsks,
     HostFailed,
     LifeBegins,
     News,
     Results,
-    decode_news,
-    encode_news,
 )
+from dataflow.launch.control_link import ControlLink
+from dataflow.launch.elastic import ElasticHost
 from dataflow.launch.errand import Errand
+from dataflow.launch.far_questions import FarQuestions
 from dataflow.launch.guests import GUESTS, dial, welcome_guests
 from dataflow.launch.host_lives import ElsewhereFailed, HostLives
 from dataflow.launch.hosts import Cluster, Unreachable
@@ -49,9 +52,10 @@ from dataflow.launch.process import Settings
 from dataflow.launch.signals import Signals, run_trio
 from dataflow.launch.starting import start
 from dataflow.launch.supervisor import Crew, end_life, run_processes, supervise, watch_signals
-from dataflow.launch.talk import Talk
 from dataflow.launch.verdict import ByWorker, Verdict
 from dataflow.recovery.policy import Recovery
+from dataflow.recovery.restarts import one_line
+from dataflow.recovery.resume import Resume
 from dataflow.run.exceptions import unwrap
 from dataflow.run.signal import Signal
 
@@ -66,14 +70,17 @@ def run_cluster(
     recovery: Recovery | None = None,
     name: str | None = None,
     control: ControlAddress | None = None,
+    elastic: ElasticHost | None = None,
 ) -> list[object]:
     """Runs this host's share of a program; returns what main returned on every worker of every host.
 
     With a `name` the run can be asked things on host 0, where worker 0 is; and at `control`, which is there too.
+    `elastic`: who brings more workers.
     """
     check_main(main, cluster.workers)
 
     async def watch(crew: Crew, settings: Settings) -> ByWorker:
+        crew.host = elastic
         return await supervise_host(crew, cluster, settings)
 
     results = run_processes(
@@ -82,10 +89,10 @@ def run_cluster(
         cluster.local,
         cluster.peers,
         settings,
-        MeshLinks(cluster),
+        MeshLinks(cluster, elastic is not None, elastic.cannot_bring if elastic is not None else None),
         watch,
         recovery,
-        partial(run_host_lives, cluster),
+        partial(run_host_lives, cluster, elastic),
         name if cluster.process == 0 else None,
         control=control,
     )
@@ -93,9 +100,19 @@ def run_cluster(
 
 
 def run_host_lives(
-    cluster: Cluster, crew: Crew, errand: Errand, parcel: int, recovery: Recovery, signals: Signals
+    cluster: Cluster,
+    elastic: ElasticHost | None,
+    crew: Crew,
+    errand: Errand,
+    parcel: int,
+    recovery: Recovery,
+    signals: Signals,
 ) -> ByWorker:
-    """Runs this host's workers until all hosts' have returned, started afresh as often as host 0 says."""
+    """Runs this host's workers until all hosts' have returned, started afresh as often as host 0 says.
+
+    With `elastic`, a life in which workers came or left is followed by none here: whoever brings workers is told.
+    """
+    crew.host = elastic
     lives = HostLives(cluster, recovery, lambda line: crew.stderr.put(f"dataflow: {line}\n"))
     settings = errand.settings
     while True:
@@ -107,6 +124,9 @@ def run_host_lives(
         except (Exception, BaseExceptionGroup) as group:
             error = unwrap(group) if isinstance(group, BaseExceptionGroup) else group
             final = lives.over(error, verdict)
+            if final is None and elastic is not None and verdict.scaled and cluster.process == 0:
+                elastic.say("again", (), one_line(error))
+                raise error from error.__cause__
         end_life(crew, settings)
         if final is not None:
             run_trio(watch_signals, partial(_tell_the_end, cluster, settings, final), signals)
@@ -126,6 +146,8 @@ class MeshLinks:
     """How a worker finds the others: those on its own host by socket pairs, the rest by TCP."""
 
     cluster: Cluster
+    invites: bool = False  # whether workers come from elsewhere if more are wanted
+    cannot: str | None = None  # why none can come, if that is so
 
     def __call__(self, neighbours: Neighbours) -> Connect:
         """A way to connect with all of them."""
@@ -139,8 +161,8 @@ class MeshLinks:
     @property
     def cannot_start(self) -> str | None:
         """Why no worker can be started here that joins; None if some can."""
-        if len(self.cluster.hosts) == 1:
-            return None
+        if len(self.cluster.hosts) == 1 or self.invites:
+            return self.cannot
         name, port = self.cluster.hosts[0]
         return f"on several hosts, start one more: python -m dataflow run ... --join {name}:{port} --secret FILE"
 
@@ -187,8 +209,9 @@ async def supervise_host(
     verdict: Verdict | None = None,
 ) -> ByWorker:
     """Watches this host's workers and the other hosts' supervisors, until all are done or one fails."""
-    others = Others(cluster, settings.patience, END if lives is None else AGAIN)
+    others = Others(cluster, settings.patience, END if lives is None else AGAIN, crew)
     crew.may_leave = cluster.process > 0 and lives is None
+    verdict = verdict or Verdict(crew.workers)
     results: ByWorker = {}
     done = trio.Event()
 
@@ -199,13 +222,15 @@ async def supervise_host(
             cause = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
             if isinstance(cause, trio.Cancelled):  # nothing could be said now, and half a message must not be
                 raise
-            then = END if lives is None or verdict is None else lives.follows(cause, verdict)
+            then = END if lives is None else lives.follows(cause, verdict)
             await others.tell_all(HostFailed(_blame(cause), then), last=True)
             with trio.move_on_after(settings.grace):  # it may have happened before they were connected
                 await others.started.wait()
             raise
         results.update(mine)
         await others.tell_all(Results(mine))  # and not what others may have returned by now: they answer for those
+        if verdict.left >= set(crew.workers) and (lives is None or crew.host is not None):
+            crew.leaving.set()  # nobody comes back to this host
         done.set()
 
     try:
@@ -213,10 +238,9 @@ async def supervise_host(
             nursery.start_soon(watch_workers)
             pipes = await _connect_supervisors(cluster, cluster.wait, crew.stderr)
             await others.start(nursery, pipes)
-            if cluster.process == 0 and lives is None:
-                nursery.start_soon(_welcome_guests, crew, cluster)
-            if lives is not None:
-                await _begin(crew, others, lives)
+            resume = await _begin(crew, others, lives) if lives is not None else None
+            if cluster.process == 0:
+                nursery.start_soon(_welcome_guests, crew, cluster, resume)
             nursery.start_soon(_leave, crew, others, done, nursery.cancel_scope)
             results.update(await others.results())
             await done.wait()
@@ -238,27 +262,34 @@ async def _leave(crew: Crew, others: Others, done: trio.Event, scope: trio.Cance
     scope.cancel()
 
 
-async def _welcome_guests(crew: Crew, cluster: Cluster) -> None:
-    """Lets hosts join the workers of this run."""
+async def _welcome_guests(crew: Crew, cluster: Cluster, resume: Resume | None) -> None:
+    """Lets hosts join the workers of this run. `resume`: where this life keeps snapshots."""
 
     async def ask(question: Question) -> object:
         leader = next(process for process in crew.processes if process.index == 0)
         return await leader.ask(question)
 
     me = Identity(cluster.secret, GUESTS, SUPERVISORS)
-    await welcome_guests(me, (cluster.listen, cluster.hosts[0][1]), cluster.tls, ask, crew.stderr)
+    listen = (cluster.listen, cluster.hosts[0][1])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(welcome_guests, me, listen, cluster.tls, ask, resume, crew.stderr)
+        if crew.host is not None:
+            nursery.start_soon(crew.host.attend, ask)
 
 
-async def _begin(crew: Crew, others: Others, lives: HostLives) -> None:
+async def _begin(crew: Crew, others: Others, lives: HostLives) -> Resume:
     """Host 0 chooses where a life goes on, and all hosts tell their workers."""
     if lives.chooses:
         begins = await lives.choose()
         await others.tell_all(begins)
     else:
         begins = await others.beginning()
-    go = Go(begins.life, lives.resume(begins).encode())
+    resume = lives.resume(begins)
+    go = Go(begins.life, resume.encode())
     for process in crew.processes:
         process.say(go)
+    crew.go = Go(begins.life, resume.for_joiner().encode())
+    return resume
 
 
 def _blame(error: BaseException) -> str:
@@ -271,8 +302,8 @@ def _blame(error: BaseException) -> str:
 class Others:
     """The supervisors of the other hosts."""
 
-    def __init__(self, cluster: Cluster, patience: float, then: str = END) -> None:
-        """`then`: what follows if one of them is gone."""
+    def __init__(self, cluster: Cluster, patience: float, then: str = END, crew: Crew | None = None) -> None:
+        """`then`: what follows if one of them is gone. `crew`: who is asked things by host 0, while there is one."""
         self._cluster = cluster
         self._patience = patience
         self._then = then
@@ -283,11 +314,14 @@ class Others:
         self._done: set[int] = set()
         self._gone: set[int] = set()  # those who have said goodbye
         self._news = Signal()
+        self._questions = None if crew is None else FarQuestions(cluster, crew, self.tell_one)
         self.started = trio.Event()  # when they are connected, and have been told what happened before
 
     async def start(self, nursery: trio.Nursery, pipes: dict[int, tuple[Pipe, Keys]]) -> None:
         """Begins to listen to, and to be heard by, all of them."""
         self._connect(pipes)
+        if self._questions is not None:
+            self._questions.start(nursery)
         for host, link in self._links.items():
             nursery.start_soon(self._listen, host, link)
         nursery.start_soon(self._beat)
@@ -311,6 +345,10 @@ class Others:
         with trio.move_on_after(self._patience if last else math.inf):
             for link in self._links.values():
                 await link.say(message)
+
+    async def tell_one(self, host: int, message: News) -> None:
+        """Says something to one of them."""
+        await self._links[host].say(message)
 
     async def say_at_last(self, pipes: dict[int, tuple[Pipe, Keys]], message: News) -> None:
         """Says one thing, and waits until they have heard it and left."""
@@ -343,6 +381,8 @@ class Others:
 
     async def close(self) -> None:
         """Ends the connections."""
+        if self._questions is not None:
+            self._questions.close()
         for link in self._links.values():
             await link.close()
 
@@ -370,10 +410,16 @@ class Others:
             if isinstance(news, LifeBegins):
                 self._begins = news
                 self._news.set()
+            if isinstance(news, HostAsks | HostAnswers) and self._questions is not None:
+                if isinstance(news, HostAsks) and host != 0:
+                    await self._give_up(f"{title}, asks workers of this host something, which only host 0 does")
+                self._questions.heard(host, news)
             if isinstance(news, Results):
                 await self._take_results(host, news)
             elif isinstance(news, Farewell):
                 self._gone.add(host)
+                if self._questions is not None:
+                    self._questions.gone(host)
                 self._news.set()
                 return
 
@@ -389,25 +435,3 @@ class Others:
         """Ends this host because of another, and says so first: the rest must not take us for the one that is gone."""
         await self.tell_all(HostFailed(why, self._then), last=True)
         raise ElsewhereFailed(why, self._then)
-
-
-class ControlLink:
-    """News to and from another supervisor."""
-
-    def __init__(self, pipe: Pipe, keys: Keys, workers: range) -> None:
-        """`workers` are those of the other host."""
-        self._talk = Talk(pipe, keys)
-        self._workers = workers
-
-    async def say(self, news: News) -> None:
-        """Sends it, whole."""
-        await self._talk.say(encode_news(news))
-
-    async def hear(self) -> News | None:
-        """Waits for news; None if the connection has ended. ProtocolError if they make no sense."""
-        body = await self._talk.hear()
-        return None if body is None else decode_news(body, self._workers)
-
-    async def close(self) -> None:
-        """Ends the connection."""
-        await self._talk.close()

@@ -1,6 +1,6 @@
 """What supervisors of different hosts say to each other, as bytes and back. Pure.
 
-There are five things to say, and each has one shape. Whatever else arrives is an error that says what it was: the
+There are seven things to say, and each has one shape. Whatever else arrives is an error that says what it was: the
 secret is known to whoever sent it, but their program may be another, or somebody may have taken it over.
 """
 
@@ -53,7 +53,24 @@ class LifeBegins:
     manifests: Mapping[str, bytes | None]
 
 
-News: TypeAlias = Alive | HostFailed | Results | Farewell | LifeBegins
+@dataclass(frozen=True, slots=True)
+class HostAsks:
+    """Host 0 asks a worker of the host something (see `dataflow.asking.messages`)."""
+
+    number: int
+    worker: int
+    question: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswers:
+    """What that worker answered, or that it does not."""
+
+    number: int
+    answer: bytes
+
+
+News: TypeAlias = Alive | HostFailed | Results | Farewell | LifeBegins | HostAsks | HostAnswers
 
 
 def encode_news(news: News) -> bytes:
@@ -62,6 +79,10 @@ def encode_news(news: News) -> bytes:
         return codec.encode(["failed", news.why, news.then])
     if isinstance(news, LifeBegins):
         return codec.encode(["begin", news.life, news.incarnation, dict(news.manifests)])
+    if isinstance(news, HostAsks):
+        return codec.encode(["ask", news.number, news.worker, news.question])
+    if isinstance(news, HostAnswers):
+        return codec.encode(["answer", news.number, news.answer])
     if isinstance(news, Results):
         return codec.encode(["results", news.by_worker])
     return codec.encode(["alive" if isinstance(news, Alive) else "goodbye"])
@@ -86,6 +107,10 @@ def decode_news(data: bytes | memoryview, workers: Container[int]) -> News:
             life, incarnation, manifests = content
             if type(life) is int and type(incarnation) is int:
                 return LifeBegins(life, incarnation, manifests)
+        if kind == "ask" and [type(each) for each in content] == [int, int, bytes]:
+            return HostAsks(*content)
+        if kind == "answer" and [type(each) for each in content] == [int, bytes]:
+            return HostAnswers(*content)
         if kind == "results" and len(content) == 1 and _are_results(content[0], workers):
             return Results(content[0])
     raise ProtocolError(f"{show(message)} is nothing that a host would say")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import trio
 
@@ -71,18 +71,23 @@ async def connect_all(
 
 
 async def accept_all(
-    me: Identity, listen: Address, expected: set[int], tls: Tls | None, wait: float
+    me: Identity, listen: Address, expected: set[int], fellows: Mapping[int, Address], tls: Tls | None, wait: float
 ) -> dict[int, tuple[Pipe, Keys]]:
-    """Waits until all of these have connected. Unreachable names who has not."""
+    """Waits until all of those who are expected have connected, and connects with fellows. Unreachable names who has
+    not."""
     connected: dict[int, tuple[Pipe, Keys]] = {}
-    door = _Door(me, expected, len(expected), connected, Printer(sys.stderr))
+    total = len(expected) + len(fellows)
+    door = _Door(me, expected, total, connected, Printer(sys.stderr))
     with trio.move_on_after(wait):
         async with trio.open_nursery() as nursery:
-            await nursery.start(door.listen, listen, tls, nursery.cancel_scope)
+            scope = nursery.cancel_scope
+            await nursery.start(door.listen, listen, tls, scope)
+            for peer, address in fellows.items():
+                nursery.start_soon(_connect, me, peer, address, tls, connected, {}, scope, total)
     door.say_the_rest()
     if door.said:
         await door.finish_printing()
-    missing = ", ".join(party(peer) for peer in sorted(expected - set(connected)))
+    missing = ", ".join(party(peer) for peer in sorted({*expected, *fellows} - set(connected)))
     if missing:
         for pipe, _ in connected.values():
             await pipe.close()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from dataflow.asking.messages import Question, encode_question
+from dataflow.asking.messages import Question, decode_answer, encode_question
 from dataflow.compiled.telling import on_a_terminal
 from dataflow.launch.orders import Ask, Order
 from dataflow.launch.output import Output
@@ -55,9 +55,13 @@ class Process:
 
     async def ask(self, question: Question) -> object:
         """What the worker answers. Refused if it does not."""
+        return decode_answer(await self.ask_bytes(encode_question(question)))
+
+    async def ask_bytes(self, question: bytes) -> bytes:
+        """The same, encoded both ways."""
         with self.questions.asked() as asked:
-            self.say(Ask(asked.number, encode_question(question)))
-            return await asked.wait()
+            self.say(Ask(asked.number, question))
+            return await asked.wait_bytes()
 
     def exited(self, status: int) -> None:
         """It has ended, and that is how."""

@@ -43,10 +43,14 @@ class AwaitedAnswer:
 
     async def wait(self) -> object:
         """Waits for the answer; Refused if the worker refuses, or cannot answer any more."""
+        return decode_answer(await self.wait_bytes())
+
+    async def wait_bytes(self) -> bytes:
+        """Waits for the answer, or the refusal, as it came; Refused if the worker cannot answer any more."""
         await self._done.wait()
         if self._answer is None:
             raise Refused(self._why)
-        return decode_answer(self._answer)
+        return self._answer
 
 
 class Questions:

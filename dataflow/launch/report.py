@@ -32,10 +32,10 @@ class RemoteTraceback(Exception):
         return f"\n{self.text}"
 
 
-def encode_result(worker: int, result: object) -> bytes:
-    """A worker's result; TypeError if it is not plain data."""
+def encode_result(worker: int, result: object, left: bool = False) -> bytes:
+    """A worker's result; TypeError if it is not plain data. `left`: it has left the others, who go on."""
     try:
-        return codec.encode(["result", result])
+        return codec.encode(["result", result, left])
     except TypeError as error:
         raise TypeError(f"what main returned on worker {worker} cannot be brought to the caller: {error}") from None
 
@@ -91,8 +91,8 @@ def decode_report(worker: int, data: bytes) -> Event | Answered:
     report: object = codec.decode(data)
     if type(report) is list and report:
         kind, *content = report
-        if kind == "result" and len(content) == 1:
-            return Returned(worker, content[0])
+        if kind == "result" and len(content) == 2 and type(content[1]) is bool:
+            return Returned(worker, content[0], content[1])
         if kind == "terminated" and not content:
             return Failed(worker, Terminated(f"worker {worker} received SIGTERM"))
         if kind == "lost" and len(content) == 1 and type(content[0]) is int:

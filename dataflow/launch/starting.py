@@ -13,19 +13,22 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
 import trio
 
 from dataflow.asking.door import Door
+from dataflow.asking.messages import Question
 from dataflow.comm import codec
 from dataflow.errors import TooManyWorkers, WorkerFailed
 from dataflow.launch.descent import no_process
+from dataflow.launch.elastic import ElasticHost
 from dataflow.launch.errand import FOR_PARCEL, FOR_WORKER, Anew, Errand
 from dataflow.launch.framing import cut_message, frame
 from dataflow.launch.lines import LineAssembler
+from dataflow.launch.orders import Go
 from dataflow.launch.output import Output, make_output
 from dataflow.launch.printer import Printer
 from dataflow.launch.process import Process, is_stopped
@@ -46,9 +49,12 @@ class Crew:
     zygote: Zygote | None = None
     processes: list[Process] = field(default_factory=list)
     door: Door | None = None  # where the run is asked, if it has a name
+    ask_elsewhere: Callable[[int, Question], Awaitable[object]] | None = None  # how workers of other hosts are asked
     may_leave: bool = False  # whether a run goes on without these workers
     leaving: trio.Event = field(default_factory=trio.Event)  # they were told to leave
     spawned: Spawned | None = None  # a process that is to be the zygote, if there is one already
+    go: Go | None = None  # what workers that join are told, if they wait for it
+    host: ElasticHost | None = None  # who brings workers from elsewhere, and goes on without those that leave
 
     def leave(self) -> bool:
         """Has all workers leave those of other hosts, if that can be; whether it can."""

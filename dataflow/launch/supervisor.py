@@ -175,11 +175,15 @@ async def supervise(crew: Crew, settings: Settings, verdict: Verdict | None = No
         verdict.handle(event)
         if isinstance(event, Recruits) and event.what == "start":
             for process in recruit(crew, event, settings.prefix):
+                if crew.go is not None:
+                    process.say(crew.go)
                 nursery.start_soon(watch_process, process, tell)
                 for output in process.outputs:
                     nursery.start_soon(print_output, output)
         elif isinstance(event, Recruits) and event.what == "dismiss":
             dismiss(crew, event)
+        elif isinstance(event, Recruits) and crew.host is not None:
+            crew.host.say(event.what, event.workers)
         news.set()
 
     async with trio.open_nursery() as nursery:

@@ -16,12 +16,17 @@ ByWorker: TypeAlias = dict[int, Any]
 """What a user's main returned, by worker."""
 
 
+class Unaccounted(WorkerFailed):
+    """A worker cannot be reached any more, and nobody on this host knows why. Somebody elsewhere may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Returned:
     """A worker's main returned, and its dataflows are complete."""
 
     worker: int
     result: object
+    left: bool = False  # whether it has left the others, who go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Recruits:
     """The leader asks for workers that join, has them join, or has no use for them after all."""
 
     worker: int
-    what: str  # start, joined, left or dismiss
+    what: str  # start, joined, left or dismiss; invite and grown, of those who come from elsewhere
     workers: tuple[int, ...]
     peers: int
 
@@ -93,6 +98,8 @@ class Verdict:
         self.members = set(workers)  # those that a next life would have
         self._listening: set[int] = set()  # workers that may end as they like: they have not joined
         self.results: ByWorker = {}
+        self.left: set[int] = set()  # those that have left the others
+        self.scaled = False  # whether workers came from elsewhere, or were to come, or have left
         self.error: BaseException | None = None
         self.unbuilt = False  # whether the error was raised before a dataflow had been built
         self._exited: set[int] = set()
@@ -116,6 +123,8 @@ class Verdict:
             return  # others do without it
         elif isinstance(event, Returned):
             self.results[event.worker] = event.result
+            if event.left:
+                self.left.add(event.worker)
         elif isinstance(event, Exited):
             self._exited.add(event.worker)
             if event.worker not in self.results or event.status != 0:
@@ -136,6 +145,9 @@ class Verdict:
             self.members |= set(wanted.workers)
         elif wanted.what == "left":
             self.members -= set(wanted.workers)
+            self.scaled = True
+        elif wanted.what in ("invite", "grown"):
+            self.scaled = True
         elif wanted.what == "start":
             self._listening |= set(wanted.workers)
 
@@ -143,7 +155,7 @@ class Verdict:
         """Nobody said why a connection was lost."""
         if self._lost is not None:
             worker, peer = self._lost.worker, self._lost.peer
-            self._blame(WorkerFailed(f"worker {peer} cannot be reached any more: worker {worker} lost it", peer))
+            self._blame(Unaccounted(f"worker {peer} cannot be reached any more: worker {worker} lost it", peer))
 
     @staticmethod
     def obituary(event: Exited) -> WorkerFailed:

@@ -127,6 +127,8 @@ async def serve_door(crew: Crew) -> None:
         for process in crew.processes:
             if process.index == worker:
                 return await process.ask(question)
+        if crew.ask_elsewhere is not None:
+            return await crew.ask_elsewhere(worker, question)
         raise worker_unknown(worker)
 
     if crew.door is not None:

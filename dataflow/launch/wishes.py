@@ -9,7 +9,7 @@ from dataflow.members.following import CannotScale
 
 
 class Recruiter:
-    """In the leader's process: `dataflow.members.scaling.Launcher`."""
+    """In the leader's process: `dataflow.members.scaling.Launcher`, and `dataflow.members.invited.Inviter`."""
 
     def __init__(self, tell: Callable[[bytes], None], cannot: str | None = None) -> None:
         """`cannot`: why none can be started."""
@@ -21,6 +21,16 @@ class Recruiter:
         if self._cannot is not None:
             raise CannotScale(self._cannot)
         self._tell(codec.encode(["more", "start", list(numbers), peers]))
+
+    def invite(self, numbers: Sequence[int]) -> None:
+        """Has workers come from elsewhere. CannotScale if that cannot be."""
+        if self._cannot is not None:
+            raise CannotScale(self._cannot)
+        self._tell(codec.encode(["more", "invite", list(numbers), 0]))
+
+    def grown(self, numbers: Sequence[int]) -> None:
+        """Those who came from elsewhere are members now."""
+        self._tell(codec.encode(["more", "grown", list(numbers), 0]))
 
     def joined(self, numbers: Sequence[int]) -> None:
         """They are members now."""

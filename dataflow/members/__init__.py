@@ -12,6 +12,7 @@
 - `reading`: who reads which partition of a source; pure
 - `channels`: exchanges that ask who takes part at a time
 - `scaling`: from "four workers" to changes: starts joiners, moves state, sees leavers off
+- `invited`: workers that come from elsewhere: hosts that join, guests that were invited
 - `asking`: how main asks, on any worker
 - `leaving`: when a leaver has nothing left
 - `reports`: what workers report when they have stopped, and what the leader makes of it

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-import trio
-
 from dataflow.build.hooks import StateMover
 from dataflow.comm.messages import Membership
 from dataflow.errors import DataflowError, ProtocolError
 from dataflow.members.barrier import Turnover
 from dataflow.members.following import CannotScale, require_scalable
+from dataflow.members.invited import Address, GuestList, Inviter
 from dataflow.members.plain import fields
 from dataflow.members.requests import Placement, ScaleChange
 from dataflow.run.signal import Signal
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from dataflow.members.changing import Changing
     from dataflow.run.pump import Pump
 
+_FAR = "workers of another host have joined, and one that is started here could not reach them: start one there"
 _FIRST, _LONGEST = 0.001, 0.25  # seconds before a change that could not be made is tried again
 
 
@@ -59,55 +59,10 @@ class _Request:
     @property
     def title(self) -> str:
         """What was asked for."""
-        if self.guests is not None:
-            return f"{self.guests.count} come from another host"
         target = self.change.target
+        if self.guests is not None and not self.guests.invited:
+            return f"{self.guests.count} come from another host"
         return f"{target} wanted" if isinstance(target, int) else f"{', '.join(map(str, target))} shall leave"
-
-
-class GuestList:
-    """Workers of another host that join: where they listen, and, when it is their turn, which numbers they have. (In
-    the place of a launcher: they start by themselves, and everybody connects to them.)"""
-
-    def __init__(self, changes: Changing, at: Sequence[tuple[str, int]]) -> None:
-        self._changes = changes
-        self._at = at
-        self._numbers: Sequence[int] = ()
-        self.count = len(at)
-        self.numbered = trio.Event()
-        self.error: str | None = None
-
-    def start(self, numbers: Sequence[int], peers: int) -> None:
-        """It is their turn."""
-        self._numbers = numbers
-        self.numbered.set()
-        who = [[number, host, port] for number, (host, port) in zip(numbers, self._at, strict=True)]
-        self._changes.tell_all("meet", who)
-        self._changes.meet(who)
-
-    def joined(self, numbers: Sequence[int]) -> None:
-        """They are members now. Those who started them know by themselves how they fare."""
-
-    def left(self, numbers: Sequence[int]) -> None:
-        """They are no members any more. Those who started them know that, too."""
-
-    def dismiss(self, numbers: Sequence[int]) -> None:
-        """They have not joined."""
-        for number in numbers:
-            if self._changes.reaches(number):
-                self._changes.say(number, "dismissed")
-
-    def give_up(self, error: str) -> None:
-        """They cannot join."""
-        self.error = error
-        self.numbered.set()
-
-    async def wait_numbered(self) -> Sequence[int]:
-        """Their numbers, when it is their turn. CannotScale if they cannot join."""
-        await self.numbered.wait()
-        if not self._numbers:
-            raise CannotScale(self.error or "the run has ended")
-        return self._numbers
 
 
 class Scaling:
@@ -122,6 +77,8 @@ class Scaling:
         self._lost: dict[int, str] = {}  # workers that could not be started, and why
         self._idle: set[int] = set()
         self._next = 0
+        self._invited: GuestList | None = None  # those who are waited for
+        self._guests: set[int] = set()  # who came from elsewhere
         self._outcome: tuple[int, str | None] | None = None  # of the last change: its number, and why not
         self._numbers = 0  # of changes
         changes.on_change.append(self._signal.set)
@@ -146,11 +103,28 @@ class Scaling:
         self._queue(request)
         return request.change
 
-    def admit(self, at: Sequence[tuple[str, int]]) -> GuestList:
-        """Workers of another host want to join, and will listen at these addresses."""
-        guests = GuestList(self._pump.changes, at)
+    def admit(self, at: Sequence[Address], number: int | None = None) -> tuple[GuestList, int]:
+        """Workers of another host want to join, and will listen at these addresses; `number`: that of the first, if
+        they were invited. Which list they are on, and from which place on. CannotScale if nobody waits for them."""
+        if number is not None:
+            guests = self._invited
+            if guests is None or number not in guests.invited:
+                raise CannotScale("nobody waits for these workers any more")
+            place = guests.invited.index(number)
+            guests.arrive(place, at)
+            self._signal.set()
+            return guests, place
+        guests = GuestList(self._pump.changes, len(at))
+        guests.arrive(0, at)
         self._queue(_Request(ScaleChange(()), None, None, None, self._pump.clock.now(), [], guests))
-        return guests
+        return guests, 0
+
+    def cannot_come(self, number: int, why: str) -> None:
+        """Workers that were invited, of whom this is the first, do not come."""
+        if self._invited is not None and number in self._invited.invited:
+            self._invited.give_up(why)
+        self._lost[number] = why
+        self._signal.set()
 
     def _queue(self, request: _Request) -> None:
         if not self._pump.runs:
@@ -238,12 +212,18 @@ class Scaling:
         for dataflow in self._pump.dataflows:
             require_scalable(dataflow)
         if request.guests is not None:
-            await self._grow(request, request.guests.count, request.guests)
+            await self._grow(request, self._new_numbers(request.guests.count), request.guests)
             return
         if isinstance(target, int) and target > len(members):
-            if self._pump.launcher is None:
+            joiners = self._new_numbers(target - len(members))
+            if self._pump.inviter is not None:
+                await self._invite(request, joiners, self._pump.inviter)
+            elif not self._guests.isdisjoint(self._pump.roster.present):
+                raise CannotScale(f"{_FAR}: python -m dataflow run ... --join HOST:PORT --secret FILE")
+            elif self._pump.launcher is not None:
+                await self._grow(request, joiners, self._pump.launcher)
+            else:
                 raise CannotScale("nobody can start workers here: only `execute` and `python -m dataflow run` can")
-            await self._grow(request, target - len(members), self._pump.launcher)
             return
         leavers = target if isinstance(target, tuple) else members[target:]
         leavers = tuple(worker for worker in leavers if worker in members)
@@ -252,21 +232,40 @@ class Scaling:
         if leavers:
             await self._shrink(request, leavers)
 
-    async def _grow(self, request: _Request, count: int, launcher: Launcher) -> None:
-        pump = self._pump
-        first = max(self._next, pump.roster.span)
-        joiners = tuple(range(first, first + count))
+    def _new_numbers(self, count: int) -> tuple[int, ...]:
+        """Of workers that join: nobody ever had them."""
+        first = max(self._next, self._pump.roster.span)
         self._next = first + count
+        return tuple(range(first, first + count))
+
+    async def _invite(self, request: _Request, joiners: tuple[int, ...], inviter: Inviter) -> None:
+        """Has workers come from elsewhere, and join when all of them are there."""
+        guests = request.guests = GuestList(self._pump.changes, len(joiners), joiners, inviter)
+        self._tell(request, "starting")
+        self._invited = guests
+        try:
+            inviter.invite(joiners)
+            await self._until(lambda: guests.complete or guests.error is not None)
+            if guests.error is not None:
+                raise CannotScale(guests.error)
+            await self._grow(request, joiners, guests)
+        finally:
+            self._invited = None
+
+    async def _grow(self, request: _Request, joiners: tuple[int, ...], launcher: Launcher) -> None:
+        pump = self._pump
         self._tell(request, "starting")
         joined = False
         try:
-            launcher.start(joiners, len(pump.roster.members) + count)
+            launcher.start(joiners, len(pump.roster.members) + len(joiners))
             await self._until(lambda: self._ready.issuperset(joiners) or not self._lost.keys().isdisjoint(joiners))
             for joiner in joiners:
                 if joiner in self._lost:
                     raise CannotScale(f"worker {joiner} could not join: {self._lost[joiner]}")
             await self._change(request, join=joiners)
             joined = True
+            if request.guests is not None:
+                self._guests.update(joiners)
             launcher.joined(joiners)
         finally:
             if not joined:

@@ -6,9 +6,10 @@
 - `asynchronous`: map_async and map_async_batches, asynchronous functions in the middle of a dataflow.
 - `inputs`: input, unordered input. `source`: iterables as sources, paced. `sink`: where records leave.
 - `loops`: enter, leave, feedback, iterate. `probe`: how far a stream has come. `replay`: capture and replay.
-- `partitions`: the interface of sources with positions; `partitioned`: the operator that reads; `finding`: the one that
-  deals partitions out; `latecomers`: late records apart from the others; `heirs`: how partitions go to other workers;
-  `pacing`: how far ahead they may be; `positions`: where they stood at each time.
+- `partitions`: the interface of sources with positions; `partitioned`: the operators behind it; `finding`: the one that
+  deals partitions out; `reading`: the one that reads, and `timed_reading` where sources name their times; `silence`:
+  partitions that say nothing; `latecomers`: late records apart from the others; `heirs`: how partitions go to other
+  workers; `pacing`: how far ahead they may be; `positions`: where they stood at each time.
 - `sinks`: the interface of sinks that write each record once; `committed`: the operator behind it.
 - `following`: streams that the run itself advances: `scope.control()`, and the stream of cuts.
 """

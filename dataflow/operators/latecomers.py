@@ -16,7 +16,6 @@ from dataflow.build.stream import Stream
 from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Mask
-from dataflow.operators.partitions import Partitions
 from dataflow.values import Record
 
 if TYPE_CHECKING:
@@ -37,10 +36,14 @@ class LateRow:
         self.record = record
 
 
-class LateApart(Partitions[D]):
-    """A source that marks late records: `scope.source` gives a `TimedStream` of it."""
+class LateApart(Generic[D]):
+    """A source (it is a `Partitions` as well) that marks late records: `scope.source` gives a `TimedStream` of it.
 
-    late_apart = True
+    Not a subclass: of one with records of any type, a type checker could not tell which of the two `scope.source` is
+    given, and nobody would see types behind it.
+    """
+
+    late_apart: bool = True
 
 
 class TimedStream(Stream[E], Generic[E]):

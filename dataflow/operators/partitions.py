@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
+from dataflow.channels.pact import Batch
 from dataflow.columns.batch import Columns
 from dataflow.errors import DataflowError
 from dataflow.time.order import Time
@@ -35,6 +36,7 @@ class Partitions(ABC, Generic[D]):
     look_every: float = 1.0  # seconds: with `follow`, worker 0 looks for new partitions so often
     hears_back: bool = True  # set to False by the engine if there is no recovery: nobody will call `acknowledge`
     moves: bool = True  # whether another worker may go on with a partition, when workers join and leave
+    idle_after: float | None = None  # seconds: a partition that is silent for so long holds no times back; if `timed`
     late_apart: bool = False  # whether it marks late records, which then are a stream of their own
     at_once: int = 16  # without `follow` and `timed`, a worker reads so many partitions side by side
 
@@ -47,6 +49,10 @@ class Partitions(ABC, Generic[D]):
         """The rest of a partition from a position on (None: from its beginning), as (position, time, batch): the
         position behind the batch, the batch's time if the source is `timed` (not before the one before it) or None, and
         rows or columns. An empty batch only moves the position and the time."""
+
+    def overtaken(self, partition: str, batch: Batch, reached: int) -> Batch:
+        """What is sent of a batch at a time that its partition, which was silent (`idle_after`), is behind."""
+        raise SourceError(f"{self!r} has idle_after, and does not say what is late of a partition that was silent")
 
     async def acknowledge(self, partition: str, position: object) -> None:  # few have an upstream
         """Everything before the position is in a durable snapshot: it will not be read again. May be repeated."""

@@ -53,18 +53,22 @@ class Probe:
         dataflow = self._dataflow
         if dataflow.dropped:
             dataflow.require_alive()
-        if self.passed(time):
+        here, could_see = self._location(), dataflow.tracker.could_see
+        if not could_see(here, time):
             await trio.lowlevel.checkpoint()
             return
         # What was just sent may be all that is missing, and the answer to it may be a moment away.
-        if dataflow.pump.comes_true(lambda: self.passed(time)):
+        if dataflow.pump.comes_true(lambda: not could_see(here, time)):
             await dataflow.pump.breathe()
             return
         entry = (time, Signal())
         self._waiting.append(entry)
+        meter = dataflow.pump.meter
+        meter.await_begins()
         try:
             await entry[1].wait()
         finally:
+            meter.await_ends()
             self._waiting.remove(entry)
         if not self.passed(time):
             self._dataflow.require_alive()

@@ -134,9 +134,9 @@ def exchange(stream: Stream[D], key: Callable[[D], object], name: str = "exchang
     return _batches(stream, name, lambda batch: batch, Exchange(key))
 
 
-def broadcast(stream: Stream[D], name: str = "broadcast") -> Stream[D]:
+def broadcast(stream: Stream[D], name: str = "broadcast", pact: Broadcast | None = None) -> Stream[D]:
     """Brings every record to every worker."""
-    return _batches(stream, name, lambda batch: batch, Broadcast())
+    return _batches(stream, name, lambda batch: batch, pact or Broadcast())
 
 
 def concat(scope: Scope, streams: tuple[Stream[D], ...], name: str = "concat") -> Stream[D]:

@@ -1,8 +1,7 @@
 """The live page of a run: `python -m dataflow page RUN`, or `run --page`. A process of its own, on loopback.
 
-- `seeing`: from two readings of a run to what a look has: rates, shares, latencies. `reasons`: why it is slow, in
-  words. `shapes`: the graph as it is drawn; `layers`: where operators are on it. `latency`: what is kept for curves.
-  All pure.
+- `seeing`: from two readings of a run to what a look has: rates, shares, latencies. `shapes`: the graph as it is
+  drawn; `layers`: where operators are on it. `latency`: what is kept for curves. All pure.
 - `questions`: what the page asks a run, as plain data. `feed`: asks once a second while somebody watches.
 - `guard`: who may ask: a token, and no other origin. `app`: the addresses. `serving`: hypercorn under trio.
 - `beside`: a page that begins and ends with its run.

@@ -24,6 +24,7 @@ from dataflow.page.guard import Guard
 STATIC = Path(__file__).with_name("static")
 log = logging.getLogger("dataflow.page")
 _LONGEST_BODY = 1 << 16
+_SLOWEST_BODY = 5.0  # seconds
 _LONGEST_TRACE = 10.0  # seconds
 
 Answering = Callable[[Feed, Request], Awaitable[object]]
@@ -91,6 +92,8 @@ async def _loops(feed: Feed, request: Request) -> object:
 async def _switch(feed: Feed, request: Request) -> object:
     body = await _body(request)
     switch = {name: body.get(name) for name in ("worker", "loop", "dry")}
+    if [type(value) for value in switch.values()] != [int, int, bool]:
+        raise BadAsking("a loop is switched by the number of its worker, its own number, and true or false for 'dry'")
     log.info("%s: loop %s of worker %s: dry run %s", feed.run, switch["loop"], switch["worker"], switch["dry"])
     return await feed.ask(partial(questions.ask_loops, feed.run, switch))
 
@@ -100,14 +103,12 @@ async def _migrate(feed: Feed, request: Request) -> object:
     operator, action, strategy = (_text(body, name) for name in ("operator", "action", "strategy"))
     if action not in ACTIONS:
         raise BadAsking(f"{action!r} is none of {', '.join(ACTIONS)}")
-    to = body.get("to", "")
+    to = _text({"to": "", **body}, "to")
     if "ranges" in body:
         ranges, source, target = _ranges(body["ranges"]), body.get("source"), body.get("target")
         if type(source) is not int or type(target) is not int:
             raise BadAsking("bins go from a worker to a worker")
         to = await feed.ask(partial(questions.words_for, feed.run, operator, ranges, source, target))
-    if not isinstance(to, str):
-        raise BadAsking("where bins shall be is said in words")
     log.info("%s: %s a migration of %s to %s, %s", feed.run, action, operator, to[:80], strategy)
     return await feed.ask(partial(questions.ask_migrate, feed.run, operator, action, to, strategy))
 
@@ -125,12 +126,17 @@ _KNOWN: tuple[tuple[str, str, Answering], ...] = (
 async def _body(request: Request) -> dict[str, object]:
     """What was sent, if it is an object in JSON and not too long."""
     received = bytearray()
-    with trio.fail_after(5.0):
+    with trio.move_on_after(_SLOWEST_BODY) as patience:
         async for chunk in request.stream():
             received += chunk
             if len(received) > _LONGEST_BODY:
                 raise BadAsking("that is too long")
-    body = json.loads(received)
+    if patience.cancelled_caught:
+        raise BadAsking(f"the rest did not come within {_SLOWEST_BODY:g} seconds")
+    try:
+        body = json.loads(received)
+    except RecursionError:
+        raise BadAsking("that is nested too deeply") from None
     if not isinstance(body, dict):
         raise BadAsking("an object in JSON is expected")
     return body
@@ -140,6 +146,8 @@ def _text(body: dict[str, object], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str):
         raise BadAsking(f"{name!r} must be text")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise BadAsking(f"{name!r} has half a letter (a surrogate), and is no text that could be sent on")
     return value
 
 

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dataflow.commands.asking import Status
-from dataflow.page.reasons import find_reasons
-from dataflow.run.readings import DataflowReading, EdgeReading, OperatorReading, StateReading, WorkerReading
+from dataflow.run.readings import (
+    DataflowReading,
+    EdgeReading,
+    OperatorReading,
+    StateReading,
+    WorkerReading,
+    seconds_between,
+)
+from dataflow.run.reasons import find_reasons
 
 Plain: TypeAlias = dict[str, object]
 
@@ -26,7 +33,7 @@ class Pair:
     @property
     def seconds(self) -> float:
         """From one to the other."""
-        return max(1e-3, self.now.when - (self.was.when if self.was else self.now.since))
+        return seconds_between(self.was, self.now)
 
 
 Parts: TypeAlias = list[tuple[DataflowReading | None, DataflowReading, float]]
@@ -63,14 +70,12 @@ def look(before: Status | None, now: Status) -> Plain:
         "silent": now.silent,
         "workers": [_worker(pair) for pair in pairs],
         "dataflows": [_dataflow(name, parts_of(name, pairs)) for name in names_of(now.workers)],
-        "reasons": find_reasons(pairs_as_tuples(pairs)),
+        "reasons": [
+            [reason.level, reason.text]
+            for reason in find_reasons(before.workers if before else (), now.workers, now.silent)
+        ],
         "marks": marks_of(now.workers),
     }
-
-
-def pairs_as_tuples(pairs: Sequence[Pair]) -> list[tuple[WorkerReading | None, WorkerReading, float]]:
-    """For `reasons`, which knows nothing of pairs."""
-    return [(pair.was, pair.now, pair.seconds) for pair in pairs]
 
 
 def marks_of(workers: Sequence[WorkerReading]) -> list[Plain]:

@@ -10,6 +10,7 @@ import trio
 from dataflow.comm.flow import ON_ITS_WAY, Flow
 from dataflow.comm.messages import AnyMessage, Consumed, Data, Pressure
 from dataflow.comm.transport import Transport
+from dataflow.run.pressures import PressureClock
 from dataflow.run.signal import Waiters
 
 
@@ -23,6 +24,7 @@ class Flowing(ABC):
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.room_waiters = Waiters()
+        self.pressures = PressureClock()
 
     @abstractmethod
     def wake(self) -> None:
@@ -68,6 +70,7 @@ class Flowing(ABC):
     def flow_changed(self, pressure: bool | None, why: int = ON_ITS_WAY) -> None:
         """Broadcasts that this worker is under pressure, or no longer is; then whoever waits for room looks again."""
         if pressure is not None:
+            self.pressures.look(self.flow.pressing)
             self.broadcast(Pressure(self.index, pressure, why))
             self.wake()  # only a turn flushes the transport
             if not pressure:
@@ -75,4 +78,5 @@ class Flowing(ABC):
 
     def make_room(self) -> None:
         """Wakes whoever waits for room: some pressure has ended."""
+        self.pressures.look(self.flow.pressing)
         self.room_waiters.wake()

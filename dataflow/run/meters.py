@@ -126,6 +126,9 @@ class Meter:
         self.turns = 0
         self.longest_ns = 0  # turn
         self.last = self.began  # when the last turn ended
+        self._awaited = 0  # tasks that wait for times now
+        self._awaited_ns = 0
+        self._awaited_since = 0
         self.stepped: Sequence[Stepping] = ()  # dataflows that had something to do in this turn
         self._samplers: dict[int, Sampler] = {}  # by number of the dataflow
         self._chosen = 0  # of them wait for a time
@@ -149,6 +152,23 @@ class Meter:
         if ended >= self._next_look:
             self._look(began, ended)
         self.stepped = ()
+
+    def await_begins(self) -> None:
+        """A task of the program's waits for a time."""
+        if not self._awaited:
+            self._awaited_since = perf_counter_ns()
+        self._awaited += 1
+
+    def await_ends(self) -> None:
+        """It does not wait any longer."""
+        self._awaited -= 1
+        if not self._awaited:
+            self._awaited_ns += perf_counter_ns() - self._awaited_since
+
+    @property
+    def awaiting_ns(self) -> int:
+        """How long any have waited, until now."""
+        return self._awaited_ns + (perf_counter_ns() - self._awaited_since if self._awaited else 0)
 
     def sampler(self, dataflow: Dataflow) -> Sampler:
         """Who samples latencies of a dataflow."""

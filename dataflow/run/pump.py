@@ -8,7 +8,7 @@ operators' steps and main touch it, so nothing here needs a lock. Programs see a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from dataflow.members.changing import Changing
 from dataflow.members.preparing import Preparation
 from dataflow.members.roster import Roster
 from dataflow.run.alarm import Alarm, alarm_of_this_loop
+from dataflow.run.breathing import OFTEN, Breath
 from dataflow.run.clock import Clock
 from dataflow.run.collecting import collecting_seldom
 from dataflow.run.dataflow import Dataflow
@@ -42,11 +43,9 @@ from dataflow.time.timestamp import Checked, TimeType, domain_of
 if TYPE_CHECKING:
     from dataflow.members.changing import Meeting
     from dataflow.members.decisions import Welcome
+    from dataflow.members.invited import Inviter
     from dataflow.members.scaling import Launcher
     from dataflow.recovery.resume import Resume
-
-_AT_ONCE = 16  # times that main looks for messages before other tasks get their turn
-_BREATH = 500e-6  # seconds
 
 
 class Pump(Receiving):
@@ -78,6 +77,7 @@ class Pump(Receiving):
         self.beginnings: dict[int, Welcome] = {}  # by number, dataflows that this worker joins
         self.changes = Changing(self, joins)
         self.launcher: Launcher | None = None  # who can start more workers
+        self.inviter: Inviter | None = None  # who can have more workers come from elsewhere
         self.meeting: Meeting | None = None  # how workers of other hosts that join are reached
         self.preparation = Preparation()  # what a joiner gets ready before it joins
         self._building: Dataflow | None = None
@@ -86,8 +86,8 @@ class Pump(Receiving):
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
         self._alarm: Alarm | None = None  # who wakes the pump's task, while it runs
         self._due = False  # whether that is to be done when the current task's step is over
-        self._breathed = -inf  # when main last let all others run
-        self._breaths = 0  # how often it has not, since
+        self._attends = False  # whether main looks for messages by itself until its step is over
+        self._breath = Breath()
         self._stepping = False
         self._failed = False
         self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
@@ -156,9 +156,15 @@ class Pump(Receiving):
 
     def alarmed(self) -> None:
         """The step of the task that woke the pump is over: its own task is woken, unless all has been done."""
-        if self._due:
-            self._due = False
+        attends, self._attends = self._attends, False
+        if self._due or (attends and not self.may_sleep()):
+            self._due, self.awake = False, True
             self.signal.set()
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether the pump's own task will run soon."""
+        return self.awake and not self._due
 
     def rest(self) -> None:
         """Puts the pump to sleep: everything has been done, and the next `wake` sets the signal."""
@@ -266,18 +272,19 @@ class Pump(Receiving):
             self._stepping = False
         self.retire()
 
-    def turn(self) -> None:
+    def turn(self, collected: bool = False) -> None:
         """Does what there is to do now and flushes the transport; `run` goes on with what is left.
 
-        Called by `run`, and by a transport that has just received something: waking `run` for that would cost a
-        switch between tasks.
+        Called by `run`, and by a transport that has just received something (`collected`): waking `run` for that would
+        cost a switch between tasks.
         """
         began = perf_counter_ns()
         transport = self.transport
         assert transport is not None
         awake, self.awake = self.awake, True  # whatever wakes us during the turn is part of it
         try:
-            transport.collect()
+            if not collected:
+                transport.collect()
             self.step_now()
         finally:
             self.awake = awake
@@ -309,7 +316,7 @@ class Pump(Receiving):
         assert self.transport is not None
         if self._failed or not self.transport.collect():
             return False
-        self.turn()
+        self.turn(collected=True)
         return True
 
     def comes_true(self, happened: Callable[[], bool]) -> bool:
@@ -322,25 +329,23 @@ class Pump(Receiving):
         transport.stay_awake()
         try:
             self.turn()
-            for _ in range(_AT_ONCE):
+            for _ in range(OFTEN):
                 if happened() or self.busy or self._failed or not (self._turn_if_news() or transport.linger()):
                     break
         except Exception as error:
             self._fail_in_run(error)
-        if not self.may_sleep():
-            self.wake()
+        self._attend()
         return happened()
 
+    def _attend(self) -> None:
+        """Until the step of the current task is over this worker looks by itself; then others are to wake it."""
+        if not self._attends and self._alarm is not None:
+            self._attends = True
+            self._alarm.due.append(self)
+
     async def breathe(self) -> None:
-        """A checkpoint for a main that has not waited: it can be cancelled, and now and then all others have their
-        turn, every 16th time, and after half a millisecond. Each time would cost a quarter of an epoch."""
-        now = self.clock.now()
-        self._breaths += 1
-        if self._pumped and self._breaths < _AT_ONCE and now - self._breathed < _BREATH:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            self._breathed, self._breaths = now, 0
-            await trio.lowlevel.checkpoint()
+        """A checkpoint for a main that has not waited."""
+        await self._breath.take(self.clock.now(), self._pumped)
 
     def _fail_in_run(self, error: Exception) -> None:
         self._failure = error
@@ -348,10 +353,11 @@ class Pump(Receiving):
 
     def exchange(self) -> None:
         """Flushes the transport before the turn is over, so that others can start on what was sent, and looks what they
-        have sent: of two that tell each other of progress at the same time, one at least has heard all of it."""
+        have sent: of two that tell each other of progress at the same time, one at least has heard all of it. Who has
+        nothing to say need not look again."""
         assert self.transport is not None
-        self.transport.flush()
-        self.transport.collect()
+        if self.transport.flush():
+            self.transport.collect()
 
     def tell_moved(self) -> None:
         """Wakes those who watch a frontier that has moved."""
@@ -431,7 +437,7 @@ class Pump(Receiving):
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:
         """A nursery for the worker's tasks. When the block ends they are cancelled."""
-        with collecting_seldom():
+        with collecting_seldom(), closing(self.clock):
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 yield nursery

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter_ns, process_time, time
+from time import perf_counter_ns, process_time, thread_time, time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dataflow.run.pump import Pump
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_OWING = 8  # workers that are told by name
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
 
@@ -55,6 +56,7 @@ class OperatorReading:
     holds: str  # the least time that it holds a capability for here, as text; empty if none
     frontier: str  # what may still come to its inputs
     active: bool  # whether it is about to run
+    kept: int  # bytes that its tasks have taken and not dealt with: what a sink has to write
 
     @property
     def records_in(self) -> int:
@@ -105,14 +107,18 @@ class WorkerReading:
     since: float
     busy: float  # seconds in turns
     waiting: float  # seconds that sources and main have waited for room, added up over those who waited
+    awaiting: float  # seconds in which main waited for times to be complete
     cpu: float  # seconds of processor time of the process
+    thread: float  # of these, in the thread that runs main and operators
     run_delay: float  # seconds in which the host did not let it run, though it could; -1 if the system does not tell
     longest_turn: float
     turns: int
     memory: int  # bytes, resident
     on_its_way: int  # bytes sent to others and not taken
     limit: int
+    owed: tuple[tuple[int, int], ...]  # of these, by worker that has not taken them: those who owe most
     pressing: tuple[tuple[int, str], ...]  # (worker, cause): who is under pressure, and by what
+    pressed: tuple[tuple[int, str, float], ...]  # (worker, cause, seconds): for how long they were, so far
     marks: tuple[tuple[float, str, str, float], ...]  # of late: wall clock, kind, text, until when (0: under way)
     marked: tuple[tuple[str, int], ...]  # how often each kind did
     dataflows: tuple[DataflowReading, ...]
@@ -123,11 +129,16 @@ class WorkerReading:
         return max(0.0, self.when - self.since - self.busy)
 
 
+def seconds_between(was: WorkerReading | None, now: WorkerReading) -> float:
+    """From one reading of a worker to another; from when it began, if there is no other. Not by the wall clock, which
+    may jump."""
+    return max(1e-3, (now.when - now.since) - (was.when - was.since if was else 0.0))
+
+
 def read_worker(pump: Pump) -> WorkerReading:
     """A reading of now. O(operators + shards)."""
     meter, flow = pump.meter, pump.flow
     names = {dataflow.number: dataflow.name for dataflow in pump.dataflows}
-    pressing = tuple((worker, _cause(why, names)) for worker, why in flow.pressing)
     return WorkerReading(
         worker=pump.index,
         pid=os.getpid(),
@@ -135,14 +146,18 @@ def read_worker(pump: Pump) -> WorkerReading:
         since=time() - (perf_counter_ns() - meter.began) / 1e9,
         busy=meter.busy_ns / 1e9,
         waiting=pump.room_waiters.nanoseconds / 1e9,
+        awaiting=meter.awaiting_ns / 1e9,
         cpu=process_time(),
+        thread=thread_time(),
         run_delay=_run_delay(),
         longest_turn=meter.longest_ns / 1e9,
         turns=meter.turns,
         memory=_memory(),
         on_its_way=flow.on_its_way,
         limit=flow.limit,
-        pressing=pressing,
+        owed=tuple(flow.owed[:_OWING]),
+        pressing=tuple((worker, _cause(why, names)) for worker, why in flow.pressing),
+        pressed=tuple((who, _cause(why, names), took) for (who, why), took in pump.pressures.seconds().items()),
         marks=tuple((mark.when, mark.kind, mark.text, mark.until) for mark in meter.marks),
         marked=tuple(sorted(meter.marked.items())),
         dataflows=tuple(read_dataflow(dataflow) for dataflow in pump.dataflows),
@@ -186,6 +201,7 @@ def read_operator(operator: Operator, sources: Mapping[Target, Source]) -> Opera
         _text(min(held)) if held else "",
         _text(min(frontier)) if frontier else "",
         operator.active,
+        operator.kept,
     )
 
 

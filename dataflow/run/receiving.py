@@ -121,7 +121,9 @@ class Receiving(Flowing):
         elif isinstance(message, Pressure):
             if message.dataflow not in self._ended:
                 self.flow.pressed(message.sender, message.on, message.dataflow)
-            if not message.on:
+            if message.on:
+                self.pressures.look(self.flow.pressing)
+            else:
                 self.make_room()
         elif isinstance(message, Membership):
             self.changes.heard(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter_ns
+from typing import ClassVar
 
 import trio
 
@@ -12,6 +13,8 @@ class Signal:
 
     __slots__ = ("_set", "_task")
 
+    woken: ClassVar[int] = 0  # tasks, by all signals: whoever looks for messages stops when another task can go on
+
     def __init__(self) -> None:
         self._set = False
         self._task: trio.lowlevel.Task | None = None
@@ -20,6 +23,7 @@ class Signal:
         """Wakes the task that waits, or the next one to wait. Not thread-safe."""
         if self._task is not None:
             task, self._task = self._task, None
+            Signal.woken += 1
             trio.lowlevel.reschedule(task)
         else:
             self._set = True

@@ -16,9 +16,10 @@ from dataflow.columns.column import Integers, Mask
 from dataflow.errors import ConstructionError
 from dataflow.events.late import Late, LateRecords
 from dataflow.events.moments import Moments, TimeOf, ticks
+from dataflow.events.operator import checked_idle
 from dataflow.events.watermarks import Watermarks
 from dataflow.operators.inputs import to_batch
-from dataflow.operators.latecomers import LateApart, marked
+from dataflow.operators.latecomers import LateApart, marked, unmarked
 from dataflow.operators.partitions import Item, Partitions, SourceError
 from dataflow.operators.source import Reader
 from dataflow.time.durations import NANOSECONDS, Duration
@@ -32,11 +33,23 @@ class _EventTimed(Partitions[D]):
 
     timed = True
 
-    def __init__(self, source: Partitions[D], times: Moments, delay: int, late: Late) -> None:
+    def __init__(
+        self,
+        source: Partitions[D],
+        times: Moments,
+        delay: int,
+        told_delay: int | Duration,
+        late: Late,
+        idle_after: float | None,
+    ) -> None:
+        """`told_delay`: the delay as its user wrote it."""
         self._source = source
         self._times = times
         self._delay = delay
+        self._told_delay = told_delay
         self._late: Late = late
+        self._latecomers: dict[str, LateRecords] = {}  # by partition
+        self.idle_after = idle_after
         self.follow, self.look_every, self.moves = source.follow, source.look_every, source.moves and source.resumable
 
     async def partitions(self) -> Collection[str]:
@@ -48,7 +61,8 @@ class _EventTimed(Partitions[D]):
         inner, latest = _parts(position)
         marks = Watermarks(self._delay)
         marks.late_of(partition, [latest])
-        late = LateRecords(f"partition {partition!r}", self._late, self._delay)
+        late = LateRecords(f"partition {partition!r}", self._late, self._told_delay, self._times)
+        self._latecomers[partition] = late
         reader = Reader(self._source.read(partition, inner))
         try:
             while (item := await reader.next(_END)) is not _END:
@@ -60,7 +74,8 @@ class _EventTimed(Partitions[D]):
                 rows = given if isinstance(given, Columns) else list(given)
                 times = self._times_of(rows)
                 latest = max(latest, int(times.max(initial=0)))
-                kept = self._without(late, rows, times, marks.late_in(partition, times), before, latest)
+                is_late = marks.late_in(partition, times)
+                kept = self._without(late, rows, is_late, marks.worst, marks.of(partition))
                 yield [inner, latest], before, kept
                 yield [inner, latest], marks.of(partition), []
         finally:
@@ -73,7 +88,7 @@ class _EventTimed(Partitions[D]):
         return np.array(self._times.of_rows(batch), np.int64)
 
     def _without(
-        self, late: LateRecords, batch: list[D] | Columns, times: Integers, is_late: Mask, reached: int, latest: int
+        self, late: LateRecords, batch: list[D] | Columns, is_late: Mask, worst: int, reached: int
     ) -> Batch:
         """A batch without its late records, or with these marked."""
         if not is_late.any():
@@ -81,12 +96,21 @@ class _EventTimed(Partitions[D]):
         rest: list[D] | Columns
         if isinstance(batch, Columns):
             apart, rest = batch.filter(is_late), batch.filter(np.logical_not(is_late))
-            late.out(apart, latest - int(times[is_late].min()), reached)
+            late.out(apart, worst, reached)
         else:
             pairs = list(zip(batch, is_late.tolist(), strict=True))
             rest = [record for record, gone in pairs if not gone]
-            late.out([record for record, gone in pairs if gone], latest - int(times[is_late].min()), reached)
+            late.out([record for record, gone in pairs if gone], worst, reached)
         return marked(batch, is_late) if self.late_apart else rest
+
+    def overtaken(self, partition: str, batch: Batch, reached: int) -> Batch:
+        """Records of a partition that was silent are late where the others have passed their times."""
+        rows, before = unmarked(batch)
+        times = self._times_of(rows)
+        now = np.logical_and(times < reached, np.logical_not(before))
+        worst = reached - int(times.min(initial=reached))
+        rest = self._without(self._latecomers[partition], rows, now, worst, reached)
+        return marked(rows, np.logical_or(now, before)) if self.late_apart else rest
 
     async def acknowledge(self, partition: str, position: object) -> None:
         """The source is told of its own position."""
@@ -115,6 +139,7 @@ def event_timed(
     *,
     unit: str = ...,
     late: Literal["stream"],
+    idle_after: float | Duration | None = ...,
 ) -> LateApart[D]: ...
 
 
@@ -126,6 +151,7 @@ def event_timed(
     *,
     unit: str = ...,
     late: Literal["error", "count"] = ...,
+    idle_after: float | Duration | None = ...,
 ) -> Partitions[D]: ...
 
 
@@ -136,7 +162,8 @@ def event_timed(
     *,
     unit: str = "ns",
     late: Late = "error",
-) -> Partitions[D]:
+    idle_after: float | Duration | None = None,
+) -> Partitions[D] | LateApart[D]:
     """A source whose times are those of its records: `scope.source(event_timed(json_lines("logs/"), "t", "10s"))`.
 
     Each partition has its own watermark (its latest time less the delay), and batches are sent there: not after any of
@@ -144,7 +171,8 @@ def event_timed(
     in `worker.dataflow(time=unit)`. `late`: records that come later than the delay are an error; or left out, counted
     and told at the end of their partition ("count"); or come on the stream's `.late` ("stream").
 
-    Partitions wait for each other: one that is silent holds the others back.
+    Partitions wait for each other. `idle_after`: one that is silent for so long, by the clock, does not hold the others
+    back until it speaks again; what it says then may be late.
     """
     given: object = source
     if not isinstance(given, Partitions) or given.timed:
@@ -153,6 +181,8 @@ def event_timed(
         )
     if unit not in NANOSECONDS:
         raise ConstructionError(f"{unit!r} is not a unit of times: say {', '.join(NANOSECONDS)}")
-    LateRecords("event_timed", late, delay)  # which refuses other words
+    times = Moments("event_timed", time, unit)
+    LateRecords("event_timed", late, delay, times)  # which refuses other words
+    idle = None if idle_after is None else checked_idle("event_timed", idle_after)
     kind = _LateApart if late == "stream" else _EventTimed
-    return kind(source, Moments("event_timed", time, unit), ticks(delay, unit, "event_timed: delay"), late)
+    return kind(source, times, ticks(delay, unit, "event_timed: delay"), delay, late, idle)

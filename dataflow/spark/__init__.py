@@ -3,7 +3,8 @@
     import dataflow.spark
     results = dataflow.spark.execute(main, workers=4, session=spark)
 
-- `driver`: `execute`, in the process that has the session. `job`: one barrier job, and what its end means.
+- `driver`: `execute`, in the process that has the session. `life`: its jobs, and who is a member. `job`: one barrier
+  job, and what its end means.
   `rooms`: whether the session has room for the workers, and the session that the command line makes.
 - `shipping`: which packages go to the executors, as an archive. `order`: what each guest is told, as bytes.
 - `task`: what runs in Spark's own Python process. It is sent by value, and needs nothing of ours.

@@ -1,9 +1,9 @@
 """`dataflow.spark.execute`: a program's workers on the executors of a Spark session.
 
-The driver ships the packages and main, gives each job a secret of its own, prints what workers print, and raises what
-they raise. With `recovery` a worker that fails is replaced by its guest (docs/internals/restart.md). An executor that
-is lost ends the job for all, since Spark ends a barrier stage as a whole; then the driver starts another job, which
-goes on from the last snapshot.
+The driver ships the packages and main, makes a secret, prints what workers print, and raises what they raise. `life`
+has the jobs of the run. With `recovery` a worker that fails is replaced by its guest (docs/internals/restart.md). An
+executor that is lost ends the life of all, since Spark ends a barrier stage as a whole; then the driver starts another
+job, which goes on from the last snapshot.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from dataflow.run.exceptions import unwrap
 from dataflow.run.worker import A, R, Worker
 from dataflow.spark.home import Home
 from dataflow.spark.job import BarrierJob
+from dataflow.spark.life import GuestLife, LifeOver
 from dataflow.spark.order import GuestOrder, pack_main
-from dataflow.spark.outcome import Handed, judge
+from dataflow.spark.outcome import Handed
 from dataflow.spark.phone import ERR, OUT
 from dataflow.spark.rooms import (
     active_session,
@@ -52,7 +53,6 @@ from dataflow.spark.shipping import Packages, pack
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Outcome = tuple[dict[int, Handed], dict[int, str]]  # what guests handed back, and how the others died
 PORTS = (20_000, 32_000)  # below those that systems give to outgoing connections
 
 
@@ -126,7 +126,8 @@ class _Run:
         self.printers = {OUT: Printer(sys.stdout), ERR: Printer(sys.stderr)}
 
     async def live_again_and_again(self) -> list[object]:
-        """Runs jobs until one of them ends by itself: a lost executor is not the end if there are snapshots."""
+        """Runs jobs until all is done: a lost executor, and any failure after workers came or left, is not the end if
+        there are snapshots."""
         most, window = (self.recovery.restarts, self.recovery.window) if self.recovery is not None else (0, 1.0)
         restarts = Restarts(most, window)
         async with trio.open_nursery() as nursery:
@@ -134,73 +135,60 @@ class _Run:
                 nursery.start_soon(printer.watch)
             results: list[object] | None = None
             while results is None:
-                try:
-                    results = await self._live()
-                except ExecutorLost as error:
-                    decision = restarts.decide(error, time.monotonic())
-                    if isinstance(decision, Enough):
-                        if self.recovery is not None:
-                            error.add_note(decision.why)
-                        else:
-                            error.add_note("with recovery= the run would go on from its last snapshot")
-                        raise
-                    line = f"{explain_decision(error, decision)}, as another job from the last snapshot"
-                    self.printers[ERR].put(f"dataflow: {line}\n")
+                outcome = await self._live()
+                results = outcome if isinstance(outcome, list) else None
+                if isinstance(outcome, Exception):
+                    self._decide(outcome, restarts)
             nursery.cancel_scope.cancel()
         return results
 
-    async def _live(self) -> list[object]:
-        await wait_for_slots(partial(count_slots, self.session), self.workers, self.wait)
-        again = self.recovery.restarts if self.recovery is not None else 0
-        tag = f"dataflow-{secrets.token_hex(6)}"
-        job = BarrierJob(self.session, self.workers, self.packages, self.ports, again, tag)
-        secret = secrets.token_bytes(32)  # a new one: nobody of an earlier job can have a part in this
-        home = Home(secret, self.workers, self.printers)
+    def _decide(self, error: Exception, restarts: Restarts) -> None:
+        """Raises the error if that is the end."""
+        if not isinstance(error, ExecutorLost | LifeOver):
+            raise error
+        decision = restarts.decide(error, time.monotonic())
+        if isinstance(decision, Enough):
+            without = "with recovery= the run would go on from its last snapshot"
+            error.add_note(decision.why if self.recovery is not None else without)
+            raise error
+        line = f"{explain_decision(error, decision)}, as another job with {self.workers} workers from the last snapshot"
+        self.printers[ERR].put(f"dataflow: {line}\n")
+
+    async def _live(self) -> list[object] | Exception:
+        """The results; or what ended this life. (Not raised: nurseries make groups of exceptions.)"""
+        count = partial(count_slots, self.session)
+        await wait_for_slots(count, self.workers, self.wait)
+        secret = secrets.token_bytes(32)  # a new one: nobody of an earlier life can have a part in this
+        home = Home(secret, set(), self.printers)
         host = driver_address(self.session)
+        outcome: list[object] | Exception
         async with AsyncExitStack() as stack:
             address = await stack.enter_async_context(home.open(host)) if host is not None else None
-            order = GuestOrder(
-                secret, address, list(sys.argv), self.parcel, self.settings, self.recovery, self.wait
-            ).encode()
-            outcome = await _run_job(job, order, home, self.settings.grace)
-        if isinstance(outcome, Exception):  # not raised before: nurseries make groups of exceptions
-            raise outcome
-        handed, died = outcome
-        self._print_unsent(handed)
-        return judge(handed, died)
+            make_order = partial(self._order, secret, address)
+            recovers = self.recovery is not None
+            life = GuestLife(home, self._job, make_order, count, self.wait, self.settings.grace, recovers)
+            try:
+                outcome = await life.run(self.workers)
+            except Exception as error:
+                outcome = error
+        self._print_unsent(life.handed)
+        if isinstance(outcome, Exception):
+            fewer = int(self.recovery is not None and not self.recovery.replace and isinstance(outcome, ExecutorLost))
+            self.workers = max(1, len(life.members) - fewer)
+        return outcome
+
+    def _job(self, workers: range, joins: bool) -> BarrierJob:
+        again = 0 if self.recovery is None or joins else self.recovery.restarts
+        return BarrierJob(self.session, workers, self.packages, self.ports, again, f"dataflow-{secrets.token_hex(6)}")
+
+    def _order(
+        self, secret: bytes, home: tuple[str, int] | None, join: tuple[str, int, int] | None = None
+    ) -> bytes:
+        argv, settings, recovery = list(sys.argv), self.settings, self.recovery
+        return GuestOrder(secret, home, argv, self.parcel, settings, recovery, self.wait, join).encode()
 
     def _print_unsent(self, handed: dict[int, Handed]) -> None:
         """Lines of guests that could not reach this process, or not any more."""
         for of in handed.values():
             for stream, text in of.unsent.items():
                 self.printers[stream.encode()].put(text.decode("utf-8", "backslashreplace"))
-
-
-async def _run_job(job: BarrierJob, order: bytes, home: Home, grace: float) -> _Outcome | Exception:
-    """Runs a job in a thread; returns what came of it. If it is interrupted, guests are told to end, and then Spark is
-    told to end them."""
-    done = trio.Event()
-    outcome: list[_Outcome | Exception] = []
-
-    async def run() -> None:
-        try:
-            with trio.CancelScope(shield=True):
-                outcome.append(await trio.to_thread.run_sync(job.run, order))
-        except Exception as error:
-            outcome.append(error)
-        finally:
-            done.set()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run)
-        try:
-            await done.wait()
-        except trio.Cancelled:
-            with trio.CancelScope(shield=True):
-                await home.end()
-                with trio.move_on_after(2 * grace):
-                    await done.wait()
-                if not done.is_set():
-                    await trio.to_thread.run_sync(job.interrupt)
-            raise
-    return outcome[0]

@@ -7,19 +7,21 @@ What is said is that this is the end.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 import trio
 
+from dataflow.comm import codec
 from dataflow.comm.frames import Frame, FrameDecoder, FrameEncoder
 from dataflow.comm.handshake import GREETING_SIZE, PROOF_SIZE, Identity, Keys, Listener
 from dataflow.errors import ProtocolError
 from dataflow.launch.lines import LineAssembler
 from dataflow.launch.printer import Printer
-from dataflow.spark.phone import END, ERR, HOME, OUT, home_digest
+from dataflow.spark.phone import CANNOT, END, ERR, HOME, HOME_DIGEST, OUT, TELL
 
 _HANDSHAKE = 5.0  # seconds, so that a silent stranger does not occupy us
 _LAST = 3.0  # seconds for the last lines of a job that has ended
@@ -31,11 +33,14 @@ class Home:
     """What the driver has of its guests: their lines, and a way to tell them that it is over."""
 
     secret: bytes
-    workers: int
+    numbers: set[int]  # of those who may call: one connection each, at a time
     printers: dict[bytes, Printer]
+    told: Callable[[object], None] = lambda _: None  # called with what guest 0 tells, plain data
     guests: dict[int, tuple[trio.SocketStream, FrameEncoder]] = field(default_factory=dict)
+    _saying: trio.Lock = field(default_factory=trio.Lock)
     _scopes: set[trio.CancelScope] = field(default_factory=set)  # of connections
-    _left: trio.Event = field(default_factory=trio.Event)  # set and replaced whenever a guest has left
+    called: Counter[int] = field(default_factory=Counter)  # how often each has called
+    _news: trio.Event = field(default_factory=trio.Event)  # set and replaced whenever a guest has called or left
 
     @asynccontextmanager
     async def open(self, host: str) -> AsyncIterator[tuple[str, int]]:
@@ -50,16 +55,39 @@ class Home:
             finally:
                 with trio.CancelScope(deadline=trio.current_time() + _LAST, shield=True):
                     while self.guests:
-                        await self._left.wait()
+                        await self._news.wait()
                 for scope in self._scopes:
                     scope.cancel()
                 nursery.cancel_scope.cancel()
 
     async def end(self) -> None:
         """Tells all guests to end: they run their `finally` clauses."""
-        for stream, encoder in list(self.guests.values()):
-            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.send_all(encoder.encode(END))
+        for guest in list(self.guests):
+            await self._say(guest, END)
+
+    async def cannot(self, number: int, why: str) -> None:
+        """Tells guest 0 that workers that were invited, of whom this is the first, do not come."""
+        await self._say(0, CANNOT, codec.encode([number, why]))
+
+    async def _say(self, guest: int, what: bytes, body: bytes = b"") -> None:
+        async with self._saying:
+            if guest in self.guests:  # else it is gone, which Spark finds out
+                stream, encoder = self.guests[guest]
+                with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await stream.send_all(encoder.encode(what, len(body)) + body)
+
+    async def wait_called(self, numbers: Sequence[int]) -> None:
+        """Waits until all of these have called."""
+        while not all(self.called[number] for number in numbers):
+            await self.wait_changed()
+
+    async def wait_changed(self) -> None:
+        """Waits until somebody has called or left."""
+        await self._news.wait()
+
+    def _changed(self) -> None:
+        news, self._news = self._news, trio.Event()
+        news.set()
 
     async def _welcome(self, stream: trio.SocketStream) -> None:
         """One connection, from its first byte to its last. Strangers are turned away, and nothing is said of them: a
@@ -80,37 +108,41 @@ class Home:
             except (ProtocolError, trio.TooSlowError, trio.BrokenResourceError):
                 return
             self.guests[guest] = (stream, FrameEncoder(keys.sending))
+            self.called[guest] += 1
+            self._changed()
             try:
                 with contextlib.suppress(ProtocolError, trio.BrokenResourceError):  # it is gone, which Spark finds out
-                    await self._listen(stream, FrameDecoder(keys.receiving))
+                    await self._listen(guest, stream, FrameDecoder(keys.receiving))
             finally:
                 del self.guests[guest]
-                left, self._left = self._left, trio.Event()
-                left.set()
+                self._changed()
 
     async def _shake_hands(self, stream: trio.SocketStream) -> tuple[int, Keys]:
-        listener = Listener(Identity(self.secret, home_digest(self.workers), HOME))
+        listener = Listener(Identity(self.secret, HOME_DIGEST, HOME))
         await stream.send_all(listener.answer(await _exactly(stream, GREETING_SIZE)))
         guest, keys = listener.finish(await _exactly(stream, PROOF_SIZE))
-        if guest in self.guests or guest >= self.workers:
+        if guest in self.guests or guest not in self.numbers:
             raise ProtocolError(f"guest {guest} is connected already, or is none of ours")
         return guest, keys
 
-    async def _listen(self, stream: trio.SocketStream, decoder: FrameDecoder) -> None:
+    async def _listen(self, guest: int, stream: trio.SocketStream, decoder: FrameDecoder) -> None:
         lines = {OUT: LineAssembler(), ERR: LineAssembler()}
         try:
             while chunk := await stream.receive_some(min(_CHUNK, len(decoder.buffer()))):
                 decoder.buffer()[: len(chunk)] = chunk
                 decoder.received(len(chunk))
                 while (frame := decoder.take()) is not None:
-                    await self._print(frame, lines)
+                    if frame.header == TELL and guest == 0:
+                        self.told(codec.decode(frame.body))
+                    else:
+                        await self._print(frame, lines)
         finally:
             for kind, rest in lines.items():
                 self.printers[kind].put(rest.close())
 
     async def _print(self, frame: Frame, lines: dict[bytes, LineAssembler]) -> None:
         if frame.header not in lines:
-            raise ProtocolError("a guest says something else than what was printed")
+            raise ProtocolError("a guest says something that is not for it to say")
         printer = self.printers[frame.header]
         await printer.room()
         printer.put(lines[frame.header].feed(bytes(frame.body)))

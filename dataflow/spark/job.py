@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from dataflow.errors import ExecutorLost, NotAsGuest, WorkerFailed
@@ -18,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BarrierJob:
-    """So many workers on a session's executors. Growing a run is another job, whose workers join."""
+    """Workers on a session's executors: those with whom a run begins, or some who join it."""
 
     session: SparkSession
-    workers: int
+    workers: range  # their numbers, by task
     packages: Packages
     ports: tuple[int, int]
     again: int  # how often a guest that is killed is started again
@@ -29,43 +32,62 @@ class BarrierJob:
 
     def run(self, order: bytes) -> tuple[dict[int, Handed], dict[int, str]]:
         """Runs it to its end, in a thread of its own: what guests handed back, and how those died who did not."""
-        from pyspark import cloudpickle
-
-        session = self.session
+        session, count = self.session, len(self.workers)
         session.addTag(self.tag)
-        # The packages are not on the executors before the task has put them there.
-        cloudpickle.register_pickle_by_value(task)
         try:
             work = task.make_task(order, self.packages.archive, self.packages.digest, self.ports, self.again)
-            with quietly():
-                frame = session.range(0, self.workers, 1, self.workers).mapInArrow(work, task.SCHEMA, barrier=True)
-            rows = frame.collect()
+            with _by_value(), quietly():
+                frame = session.range(0, count, 1, count).mapInArrow(work, task.SCHEMA, barrier=True)
+                rows = frame.collect()
         except Exception as error:
-            raise explain(str(error)) from error
+            raise explain(str(error), self.workers) from error
         finally:
-            cloudpickle.unregister_pickle_by_value(task)
             session.removeTag(self.tag)
-        return understand(rows)
+        return understand(rows, self.workers)
 
     def interrupt(self) -> None:
         """Has Spark end its tasks, and with them the guests."""
         self.session.interruptTag(self.tag)
 
 
-def understand(rows: list[Any]) -> tuple[dict[int, Handed], dict[int, str]]:
-    """What guests handed back, and how those died who did not, from rows of `task.SCHEMA`."""
-    handed = {row.worker: decode_handed(row.worker, bytes(row.outcome)) for row in rows if row.outcome is not None}
-    return handed, {row.worker: row.died for row in rows if row.outcome is None}
+_lock = Lock()
+_jobs = 0  # that run, of this process
+
+
+@contextmanager
+def _by_value() -> Iterator[None]:
+    """The packages are not on the executors before the task has put them there. Several jobs may run at a time."""
+    from pyspark import cloudpickle
+
+    global _jobs
+    with _lock:
+        if not _jobs:
+            cloudpickle.register_pickle_by_value(task)
+        _jobs += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _jobs -= 1
+            if not _jobs:
+                cloudpickle.unregister_pickle_by_value(task)
+
+
+def understand(rows: list[Any], workers: range) -> tuple[dict[int, Handed], dict[int, str]]:
+    """What guests handed back, and how those died who did not, by worker, from rows of `task.SCHEMA`."""
+    numbered = [(workers[row.task], row) for row in rows]
+    handed = {number: decode_handed(number, bytes(row.outcome)) for number, row in numbered if row.outcome is not None}
+    return handed, {number: row.died for number, row in numbered if row.outcome is None}
 
 
 _TASK = re.compile(r"barrier task ResultTask\(\d+, (\d+)\)|Lost task (\d+)\.\d+ in stage|Task (\d+) in stage")
 
 
-def explain(text: str) -> Exception:
-    """What is raised when Spark gives a job up.
+def explain(text: str, workers: range) -> Exception:
+    """What is raised when Spark gives a job with these workers up.
 
-    >>> explain("... ResultTask(0, 1) ... ExecutorLostFailure (executor 0 exited caused by ... Reason: gone)")
-    ExecutorLost('the executor with one of the workers is gone (gone)')
+    >>> explain("barrier task ResultTask(0, 1) ... ExecutorLostFailure (executor 0 ... Reason: gone)", range(2, 4))
+    ExecutorLost('the executor with worker 3 is gone (gone)')
     """
     if "SPARK-24819" in text:
         return NotAsGuest(
@@ -78,7 +100,8 @@ def explain(text: str) -> Exception:
             "session without it, and with as many executors as the workers need"
         )
     found = _TASK.search(text)
-    number = next((int(each) for each in found.groups() if each is not None), None) if found else None
+    place = next((int(each) for each in found.groups() if each is not None), len(workers)) if found else len(workers)
+    number = workers[place] if place < len(workers) else None
     if "ExecutorLostFailure" in text:
         reason = re.search(r"ExecutorLostFailure.*?Reason: ([^\n)]*)", text, re.DOTALL)
         whose = "one of the workers" if number is None else f"worker {number}"

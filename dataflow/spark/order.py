@@ -27,6 +27,7 @@ class GuestOrder:
     settings: Settings
     recovery: Recovery | None
     wait: float  # seconds for all guests to be there
+    join: tuple[str, int, int] | None = None  # of those who join: where guest 0 listens, and their first number
 
     def encode(self) -> bytes:
         """As bytes. ValueError if only this process can see where snapshots are kept."""
@@ -37,12 +38,13 @@ class GuestOrder:
         of = self.settings
         settings = [of.debug, of.limit, of.prefix, of.grace, of.patience, of.warn_after]
         home = None if self.home is None else list(self.home)
-        return codec.encode([self.secret, home, self.argv, self.parcel, settings, recovery, self.wait])
+        join = None if self.join is None else list(self.join)
+        return codec.encode([self.secret, home, self.argv, self.parcel, settings, recovery, self.wait, join])
 
     @classmethod
     def decode(cls, data: bytes) -> GuestOrder:
         """What was encoded."""
-        secret, home, argv, parcel, settings, recovery, wait = codec.decode(data)
+        secret, home, argv, parcel, settings, recovery, wait, join = codec.decode(data)
         debug, limit, prefix, grace, patience, warn_after = settings
         return cls(
             secret,
@@ -52,6 +54,7 @@ class GuestOrder:
             Settings(debug, limit, prefix, grace, patience, warn_after, terminal=False),
             None if recovery is None else Recovery(**recovery),
             wait,
+            None if join is None else tuple(join),
         )
 
 

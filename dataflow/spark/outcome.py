@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dataflow.comm import codec
-from dataflow.errors import Terminated, WorkerFailed
+from dataflow.errors import ExecutorLost, Terminated, WorkerFailed
 from dataflow.launch.host_lives import ElsewhereFailed
 from dataflow.launch.report import RemoteTraceback, decode_failure, encode_failure
+from dataflow.launch.verdict import ByWorker, Unaccounted
+
+CONSEQUENCES = (Unaccounted, ElsewhereFailed, Terminated)
+"""What guests say when another has failed, the most precise first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """By one guest: what main returned on every worker, or why it did not; and lines that could not be sent home."""
+    """By one guest: what main returned on every worker that it knows of, or why it did not; and lines that could not be
+    sent home."""
 
-    results: list[object] | None = None
+    results: ByWorker | None = None
     error: BaseException | None = None
     unsent: dict[str, bytes] = field(default_factory=dict)  # by stream
 
@@ -45,21 +50,26 @@ def decode_handed(worker: int, data: bytes) -> Handed:
     return Handed(None, error, unsent)
 
 
-def judge(handed: Mapping[int, Handed], died: Mapping[int, str]) -> list[object]:
-    """The results; raises the first cause if there are none.
+def judge(
+    handed: Mapping[int, Handed], died: Mapping[int, str], given_up: Sequence[Exception] = ()
+) -> list[object]:
+    """The results, by worker; raises the first cause if there are none. `given_up`: what Spark said of jobs.
 
     One failure has many consequences: the others lose their connections, or hear of it. So whoever blames another is
     asked last, and whoever was told to end before that.
     """
     for of in handed.values():
-        if of.error is not None and not isinstance(of.error, ElsewhereFailed | Terminated):
+        if of.error is not None and not isinstance(of.error, CONSEQUENCES):
             raise of.error from of.error.__cause__
     for worker, how in died.items():
         raise WorkerFailed(f"the guest with worker {worker} did not hand anything back: {how}", worker)
-    for kind in (ElsewhereFailed, Terminated):
+    for error in sorted(given_up, key=lambda error: not isinstance(error, ExecutorLost)):
+        raise error
+    for kind in CONSEQUENCES:
         for of in handed.values():
             if isinstance(of.error, kind):
                 raise of.error from of.error.__cause__
-    results = handed[min(handed)].results
-    assert results is not None
-    return results
+    results: ByWorker = {}
+    for number in sorted(handed, reverse=True):  # guest 0 knows of all with whom the run began
+        results.update(handed[number].results or {})
+    return [results[number] for number in sorted(results)]

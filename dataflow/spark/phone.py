@@ -15,30 +15,36 @@ import socket
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import TextIO
 
+from dataflow.comm import codec
 from dataflow.comm.frames import FrameDecoder, FrameEncoder
 from dataflow.comm.handshake import ANSWER_SIZE, SUPERVISORS, Connector, Identity, cluster_digest
 from dataflow.errors import ProtocolError
 
 HOME = SUPERVISORS - 1  # the driver's number in handshakes: no worker's, and no supervisor's
-OUT, ERR, END = b"out", b"err", b"end"  # what is said: printed text, and, by the driver, that this is the end
+HOME_DIGEST = cluster_digest("home")  # what guest and driver must have in common, besides the secret
+OUT, ERR = b"out", b"err"  # what guests say: printed text
+TELL = b"tell"  # and what worker 0 wants, or what has changed (docs/internals/guests.md)
+END, CANNOT = b"end", b"cannot"  # what the driver says: that this is the end; which workers do not come, and why
 KEPT = 1 << 20  # bytes of each stream that are kept if they cannot be sent
 _CHUNK = 1 << 16
 _PATIENCE = 10.0  # seconds to reach home
 
 
-def home_digest(workers: int) -> bytes:
-    """What guest and driver must have in common."""
-    return cluster_digest("home", workers)
-
-
 class Phone:
     """The connection with the driver, and the thread that uses it."""
 
-    def __init__(self, me: Identity, home: tuple[str, int] | None) -> None:
+    def __init__(
+        self, me: Identity, home: tuple[str, int] | None, cannot: Callable[[int, str], None] = lambda _, why: None
+    ) -> None:
+        """`cannot` is called, in the phone's thread, when workers that were invited do not come."""
+        self._cannot = cannot
+        self._notes: deque[bytes] = deque()  # what is to be told
         self.unsent: dict[bytes, deque[bytes]] = {OUT: deque(), ERR: deque()}
-        self.trouble = ""  # why home could not be reached
+        self.trouble = "" if home is not None else "a session of Spark Connect has its driver elsewhere"
+        """Why home cannot be reached."""
         self._sock: socket.socket | None = None
         self._reading: dict[int, bytes] = {}  # the stream of each pipe, by descriptor
         if home is not None:
@@ -46,7 +52,7 @@ class Phone:
                 self._sock, self._encoder, self._decoder = _call(me, home)
             except (OSError, ProtocolError) as error:
                 self.trouble = str(error)
-        sys.stdout, sys.stderr = self._pipe(OUT), self._pipe(ERR)
+        sys.stdout, sys.stderr, self._bell = self._pipe(OUT), self._pipe(ERR), self._pipe(TELL)
         self._thread = threading.Thread(target=self._run, name="phone", daemon=True)
         self._thread.start()
 
@@ -55,9 +61,14 @@ class Phone:
         self._reading[read_end] = stream
         return open(write_end, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
+    def tell(self, what: object) -> None:
+        """Tells the driver something, plain data, when it has been told what was said before."""
+        self._notes.append(codec.encode(what))
+        print(file=self._bell)
+
     def hang_up(self) -> dict[str, bytes]:
         """Sends the rest; what could not be sent, by stream."""
-        for stream in (sys.stdout, sys.stderr):
+        for stream in (sys.stdout, sys.stderr, self._bell):
             stream.close()
         self._thread.join()
         if self._sock is not None:
@@ -78,7 +89,10 @@ class Phone:
                         poll.unregister(fd)
                         listening = None
                 elif chunk := os.read(fd, _CHUNK):
-                    self._say(self._reading[fd], chunk)
+                    if self._reading[fd] != TELL:
+                        self._say(self._reading[fd], chunk)
+                    while self._notes:
+                        self._say(TELL, self._notes.popleft())
                 else:
                     poll.unregister(fd)
                     os.close(fd)
@@ -94,6 +108,8 @@ class Phone:
                 return
             except OSError:
                 self._give_up()
+        if stream == TELL:
+            return  # nobody is there to do anything about it
         kept = self.unsent[stream]
         kept.append(chunk)
         while sum(map(len, kept)) > KEPT:
@@ -109,6 +125,9 @@ class Phone:
             while (frame := self._decoder.take()) is not None:
                 if frame.header == END:
                     os.kill(os.getpid(), signal.SIGTERM)  # which the supervisor in this process knows what to do with
+                elif frame.header == CANNOT:
+                    number, why = codec.decode(frame.body)
+                    self._cannot(number, why)
         except (OSError, ProtocolError):
             count = 0
         if not count:

@@ -68,17 +68,22 @@ def count_slots(session: SparkSession) -> int | None:
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
-async def wait_for_slots(count: Callable[[], int | None], workers: int, wait: float) -> None:
-    """Waits until executors have been started; NotAsGuest if there are too few slots for so long."""
+async def wait_for_slots(
+    count: Callable[[], int | None], workers: int, wait: float, taken: Callable[[], int] = lambda: 0
+) -> None:
+    """Waits until executors have been started; NotAsGuest if there are too few slots for so long. `taken`: how many
+    have workers that run already."""
     slots: int | None = 0
     with trio.move_on_after(wait):
         while True:  # nobody tells of a new executor
             slots = await trio.to_thread.run_sync(count)
-            if slots is None or slots >= workers:
+            if slots is None or slots >= workers + taken():
                 return
             await trio.sleep(_LOOK)
+    now = taken()
+    more = f"{now} workers have one each, and {workers} more" if now else f"{workers} workers"
     raise NotAsGuest(
-        f"{workers} workers need {workers} slots of the session at once, and there are {slots} after {wait:g} seconds "
+        f"{more} need {workers} slots of the session at once, and there are {slots} in all after {wait:g} seconds "
         "(SPARK-24819). A slot is spark.task.cpus cores of an executor. Start fewer workers, ask for more executors or "
         "cores (spark.executor.instances, spark.cores.max), or wait longer for them (wait=)"
     )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-SCHEMA = "worker int, outcome binary, died string"
+SCHEMA = "task int, outcome binary, died string"
 PORTS_EACH = 2  # of the supervisor, and of its worker
 _TRIES = 200
 
@@ -52,17 +52,17 @@ def make_task(
         for _ in batches:
             pass
         context = BarrierTaskContext.get()
-        worker = context.partitionId()
-        host = context.getTaskInfos()[worker].address.rpartition(":")[0]
+        place = context.partitionId()
+        host = context.getTaskInfos()[place].address.rpartition(":")[0]
         folder = unpack(archive, digest)
         first, held = hold_ports(host, *ports)
         everyone = [json.loads(told) for told in context.allGather(json.dumps([host, first]))]
         for each in held:
             each.close()
-        outcome, died = run_guest(folder, json.dumps([worker, everyone]).encode(), order, again)
-        names = ["worker", "outcome", "died"]
+        outcome, died = run_guest(folder, json.dumps([place, everyone]).encode(), order, again)
+        names = ["task", "outcome", "died"]
         kinds = [pyarrow.int32(), pyarrow.binary(), pyarrow.string()]
-        columns = [pyarrow.array([value], kind) for value, kind in zip((worker, outcome, died), kinds, strict=True)]
+        columns = [pyarrow.array([value], kind) for value, kind in zip((place, outcome, died), kinds, strict=True)]
         yield pyarrow.RecordBatch.from_arrays(columns, names)
 
     return task

@@ -71,6 +71,25 @@ def seconds(duration: float | Duration) -> float:
     return float(duration)
 
 
+def written(nanoseconds: int) -> str:
+    """A duration for people, as they would write it, to about a hundredth.
+
+    >>> written(0), written(1_500_000), written(780 * 10**9), written(93_784 * 10**9)
+    ('0s', '1ms500us', '13m', '1d2h')
+    """
+    parts: list[str] = []
+    rest = nanoseconds
+    for name in ("d", "h", "m", "s", "ms", "us", "ns"):
+        count, rest = divmod(rest, _WRITTEN[name])
+        if count:
+            parts.append(f"{count}{name}")
+        elif parts:
+            break  # "1d0h3m" is a day
+        if len(parts) == 2:
+            break
+    return "".join(parts) or "0s"
+
+
 def _parsed(text: str) -> int:
     total, at = Fraction(0), 0
     while at < len(text):

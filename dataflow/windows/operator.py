@@ -16,6 +16,7 @@ from dataflow.channels.blame import name_last, name_time
 from dataflow.channels.ports import InputPort, OutputPort
 from dataflow.columns.batch import Columns
 from dataflow.columns.column import Column
+from dataflow.columns.zones import checked_zone, with_zone, zone_info
 from dataflow.errors import ConstructionError
 from dataflow.events.moments import Moments, TimeOf, ticks
 from dataflow.state import native
@@ -41,7 +42,7 @@ def window(
     key: By = None,
     time: TimeOf | None = None,
     early: int | Duration | None = None,
-    moments: bool = False,
+    moments: bool | str = False,
     name: str = "window",
     **aggregates: Wanted,
 ) -> Stream[Value]:
@@ -53,7 +54,7 @@ def window(
     these names with the key's own; they come out when a window is complete, at the time of its end.
 
     `early`: results so far come out as well at multiples of this time, and `final` says which is which. `moments`:
-    bounds of windows are moments (UTC) and not times of the dataflow.
+    bounds of windows are moments (UTC, or in a zone that you name) and not times of the dataflow.
     """
     plan = WindowPlan(stream, kind, key, time, early, moments, name, aggregates)
     folded: Stream[Record] = native.unary(plan.prepare(stream), key=key_of, fold=plan.fold, state=dict, name=name)
@@ -73,13 +74,14 @@ class WindowPlan:
         key: By,
         time: TimeOf | None,
         early: int | Duration | None,
-        moments: bool,
+        moments: bool | str,
         name: str,
         aggregates: Mapping[str, Wanted],
     ) -> None:
         unit = unit_of(stream.scope.domain)
         self._name = name
-        self._moments = moments
+        self._moments = bool(moments)
+        self._zone = checked_zone(moments) if isinstance(moments, str) else None
         self._unit = unit
         self._columns = isinstance(key, str) or (key is not None and not callable(key))
         self._by: tuple[str, ...] = ()
@@ -187,11 +189,12 @@ class WindowPlan:
         return unary(stream, f"{self._name} (results)", make, keeps=Keeps.NOTHING)
 
     def _with_moments(self, batch: list[Record]) -> list[Record]:
-        each = NANOSECONDS[self._unit]
-        return [
-            {**row, **{bound: _EPOCH + timedelta(microseconds=row[bound] * each / 1000) for bound in _BOUNDS}}
-            for row in batch
-        ]
+        each, zone = NANOSECONDS[self._unit], zone_info(self._zone) if self._zone else UTC
+
+        def bound(time: int) -> datetime:
+            return (_EPOCH + timedelta(microseconds=time * each / 1000)).astimezone(zone)
+
+        return [{**row, **{name: bound(row[name]) for name in _BOUNDS}} for row in batch]
 
     def _in_columns(self, batch: list[Record]) -> Columns:
         columns: dict[str, Value] = {}
@@ -204,7 +207,9 @@ class WindowPlan:
             if name != "key":
                 columns[name] = [row[name] for row in batch]
         if self._moments:
-            columns |= {bound: np.array(columns[bound], f"M8[{self._unit}]") for bound in _BOUNDS}
+            columns |= {
+                bound: with_zone(np.array(columns[bound], f"M8[{self._unit}]"), self._zone) for bound in _BOUNDS
+            }
         return Columns(columns)
 
 

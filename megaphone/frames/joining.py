@@ -148,7 +148,7 @@ class Joined:
                     continue
                 found[shown] = self._may_be_missing(shown, kind, side) if self.how in others else kind
         if self.stamp:
-            found[self.stamp] = of_times(self.left.moments)
+            found[self.stamp] = of_times(self.left.bounds)
         return found
 
     def _may_be_missing(self, name: str, kind: pa.DataType | None, side: str) -> pa.DataType | None:
@@ -198,7 +198,7 @@ class Joined:
             missing=self.missing,
             panes=None if size is None else ticks(size, unit, f"{name}: window", least=1),
             stamp=self.stamp,
-            moments=self.left.moments,
+            moments=self.left.bounds,
         )
         fold = self.matching.fold(unit, self.how, name)
         return column_join(control or scope.control(), left, right, plan, fold), [*late, *more]

@@ -17,6 +17,7 @@ from dataflow.errors import ConstructionError
 from dataflow.operators.partitions import Partitions
 from dataflow.state.values import Value
 from dataflow.time.durations import Duration
+from dataflow.time.timestamp import unit_of
 from dataflow.windows.kinds import WindowKind
 from megaphone.control.updates import Update
 from megaphone.frames import schema
@@ -39,7 +40,6 @@ class Windowed:
     by: tuple[str, ...]
     aggregations: tuple[Aggregation, ...]
     time: str
-    moments: bool
 
     @property
     def prepared(self) -> Making:
@@ -48,14 +48,16 @@ class Windowed:
         made = [each.of.alias(f"{each.name} of") for each in self.aggregations if each.what != ("count",)]
         return Making({each.name: each for each in (*plain, *made)}, adds=False)
 
-    def build(self, control: Stream[Update], stream: Stream[Columns], name: str) -> Stream[Columns]:
+    def build(
+        self, control: Stream[Update], stream: Stream[Columns], moments: bool | str, name: str
+    ) -> Stream[Columns]:
         """The operator."""
         wanted: Value = {
             each.name: "count" if each.what == ("count",) else (each.what[0], f"{each.name} of", *each.what[1:])
             for each in self.aggregations
         }
         return migratable_window(
-            control, stream, self.kind, key=self.by, time=self.time, moments=self.moments, name=name, **wanted
+            control, stream, self.kind, key=self.by, time=self.time, moments=moments, name=name, **wanted
         )
 
     def __repr__(self) -> str:
@@ -74,6 +76,7 @@ class PlannedFrame:
     moments: bool
     repairs: Repairs
     steps: tuple[Stateless | Windowed, ...] = ()
+    idle_after: float | Duration | None = None
 
     # Steps
 
@@ -179,6 +182,13 @@ class PlannedFrame:
             return self.source.left.streams_late or self.source.right.streams_late
         return self.time is not None and self.late == "stream"
 
+    @property
+    def bounds(self) -> bool | str:
+        """Whether bounds of windows are moments; the zone of these, if that of the records' times is known."""
+        kind = (self._given() or {}).get(self.time or "") if self.moments else None
+        zone: str | None = getattr(kind, "tz", None)  # of Arrow's timestamps
+        return zone or self.moments
+
     def types(self) -> schema.Types | None:
         """The columns that come out with their types, as far as they are known before it runs; None if not even their
         names are."""
@@ -187,7 +197,7 @@ class PlannedFrame:
             found = schema.behind_steps(steps, found)
             if windowed is not None:
                 prepared = schema.behind_steps([windowed.prepared], found)
-                found = schema.behind_window(windowed.by, windowed.aggregations, prepared or {}, self.moments)
+                found = schema.behind_window(windowed.by, windowed.aggregations, prepared or {}, self.bounds)
         return found
 
     def _given(self) -> schema.Types | None:
@@ -220,10 +230,7 @@ class PlannedFrame:
         if isinstance(self.source, Joined):
             stream, late = self.source.build(scope, control, columns, f"{title}: join")
         else:
-            stream = self._read(scope, columns, title)
-            if self.time is not None:
-                timed = stream.event_time(self.time, self.delay, late=self.late, name=f"{title}: event_time")
-                stream, late = timed, [timed.late] if self.late == "stream" else []
+            stream, late = self._timed(scope, columns, title)
         number = 0
         while True:
             steps, windowed = parts[number]
@@ -233,7 +240,7 @@ class PlannedFrame:
             if windowed is None:
                 return stream, late
             number += 1
-            stream = windowed.build(control or scope.control(), stream, f"{title}: window {number}")
+            stream = windowed.build(control or scope.control(), stream, self.bounds, f"{title}: window {number}")
 
     def head(self, rows: int = 5, *, to: Literal["arrow", "polars", "pandas", "columns"] = "arrow") -> Value:
         """The first rows that come out, as a table; then the run is ended. With windows they come when the first of
@@ -293,19 +300,43 @@ class PlannedFrame:
             return None
         return sorted(found | ({self.time} if self.time is not None else set()))
 
-    def _read(self, scope: Scope, columns: list[str] | None, title: str) -> Stream[Columns]:
-        source = self.source
+    def _timed(
+        self, scope: Scope, columns: list[str] | None, title: str
+    ) -> tuple[Stream[Columns], list[Stream[Value]]]:
+        """What is read, at its own times, and what of it is late. Sources with partitions name the times themselves:
+        each partition then has its own watermark, and the plan can have recovery and workers that join and leave."""
+        source = self._source(columns)
+        name = f"{title}: source"
+        if self.time is None:
+            return self._read(scope, source, columns, name), []
+        if isinstance(source, Partitions) and not source.timed:
+            unit, idle = unit_of(scope.domain), self.idle_after
+            if self.late == "stream":
+                given = sources.event_timed(source, self.time, self.delay, unit=unit, late="stream", idle_after=idle)
+                apart = scope.source(given, name=name)
+                return apart, [apart.late]
+            named = sources.event_timed(source, self.time, self.delay, unit=unit, late=self.late, idle_after=idle)
+            return scope.source(named, name=name), []
+        stream = self._read(scope, source, columns, name)
+        timed = stream.event_time(
+            self.time, self.delay, late=self.late, idle_after=self.idle_after, name=f"{title}: event_time"
+        )
+        return timed, [timed.late] if self.late == "stream" else []
+
+    def _source(self, columns: list[str] | None) -> Value:
+        if isinstance(self.source, str | os.PathLike):
+            missing, decimals = self.repairs.missing, self.repairs.decimals
+            return sources.parquet(self.source, columns=columns, missing=missing, decimals=decimals)
+        return self.source
+
+    def _read(self, scope: Scope, source: Value, columns: list[str] | None, name: str) -> Stream[Columns]:
         if isinstance(source, Stream):
             return source
-        if isinstance(source, str | os.PathLike):
-            missing, decimals = self.repairs.missing, self.repairs.decimals
-            file = sources.parquet(source, columns=columns, missing=missing, decimals=decimals)
-            return scope.source(file, name=f"{title}: source")
         if isinstance(source, Partitions):
-            return scope.source(source, name=f"{title}: source")
+            return scope.source(source, name=name)
         whole = self._repaired()
         mine = whole if columns is None else whole.select(columns)
-        return scope.source(mine if scope.worker == 0 else mine.slice(0, 0), name=f"{title}: source")
+        return scope.source(mine if scope.worker == 0 else mine.slice(0, 0), name=name)
 
     def _repaired(self) -> Columns:
         if self.repairs.nothing:
@@ -339,6 +370,10 @@ class Grouped:
         """Windows that end when a key is silent for so long."""
         return WindowsToCome(self, windows.session(gap))
 
+    def count(self, rows: int) -> WindowsToCome:
+        """Windows of so many rows of a key, in the order of their times."""
+        return WindowsToCome(self, windows.count(rows))
+
     def agg(self, *aggregations: Aggregation) -> PlannedFrame:
         """Refused: a stream has no end, so what is aggregated needs a window."""
         raise ConstructionError("a stream has no end: say group_by(...).window('1m').agg(...)")
@@ -361,7 +396,7 @@ class WindowsToCome:
         names = [each.name for each in aggregations]
         if len(set(names)) < len(names):
             raise ConstructionError(f"two aggregates have one name, of {', '.join(names)}: give one an .alias('...')")
-        windowed = Windowed(self.kind, self.grouped.by, aggregations, frame.clock, frame.moments)
+        windowed = Windowed(self.kind, self.grouped.by, aggregations, frame.clock)
         return replace(frame, steps=(*frame.steps, windowed))
 
 
@@ -374,17 +409,19 @@ def frame(
     moments: bool = True,
     missing: Missing = "error",
     decimals: Mapping[str, int] | None = None,
+    idle_after: float | Duration | None = None,
 ) -> PlannedFrame:
     """A plan over a frame (Arrow, pandas, polars, a mapping), a Parquet file or folder, a source with partitions, or a
     stream of columns. `time` names the column of the records' times, `delay` says how far out of order they come,
     `late` what becomes of those that come later; `moments=False` if times are integers. `missing` and `decimals`: what
-    becomes of numbers that are missing, and of decimals, in frames and files: see `dataflow.sources.parquet`."""
+    becomes of numbers that are missing, and of decimals, in frames and files: see `dataflow.sources.parquet`.
+    `idle_after`: partitions that are silent for so long hold nobody back."""
     if not (isinstance(source, str | os.PathLike | Partitions | Stream | dict | Columns) or is_frame(source)):
         raise ConstructionError(f"a frame is made of columns, a Parquet file, a source or a stream, not of {source!r}")
     repairs = Repairs(missing, decimals or {})
     if not repairs.nothing and isinstance(source, Partitions | Stream):
         raise ConstructionError("missing= and decimals= are for frames and files: give them to the source itself")
-    return PlannedFrame(source, time, delay, late, moments, repairs)
+    return PlannedFrame(source, time, delay, late, moments, repairs, idle_after=idle_after)
 
 
 def _by_name(made: Sequence[Expression], named: dict[str, Expression]) -> dict[str, Expression]:

@@ -64,12 +64,14 @@ def _made(step: Making, before: Types | None) -> Types:
     return {name: known.get(next(iter(each.needs))) if each.is_column else None for name, each in step.columns.items()}
 
 
-def of_times(moments: bool) -> pa.DataType:
-    """That of a time of the dataflow; moments in whatever unit can be nanoseconds."""
-    return pa.timestamp("ns") if moments else pa.int64()
+def of_times(moments: bool | str) -> pa.DataType:
+    """That of a time of the dataflow; moments, perhaps of a zone, in whatever unit can be nanoseconds."""
+    return pa.timestamp("ns", moments if isinstance(moments, str) else None) if moments else pa.int64()
 
 
-def behind_window(by: Sequence[str], aggregations: Sequence[Aggregation], prepared: Types, moments: bool) -> Types:
+def behind_window(
+    by: Sequence[str], aggregations: Sequence[Aggregation], prepared: Types, moments: bool | str
+) -> Types:
     """Behind windows."""
     types: dict[str, pa.DataType | None] = {name: prepared.get(name) for name in by}
     types |= {"window_start": of_times(moments), "window_end": of_times(moments)}

@@ -165,7 +165,7 @@ class OpenLoop:
             if self.sent == schedule.epochs:
                 await trio.lowlevel.checkpoint()
             elif self.sent == due:
-                await trio.sleep_until(self._start + schedule.due_at(self.sent))
+                await self._pump.clock.sleep_until(self._start + schedule.due_at(self.sent))
             elif not self._pump.flow.open:
                 await self.worker.room()
             elif self.sent == self.complete + self._outstanding:
@@ -212,7 +212,7 @@ class OpenLoop:
         while self.complete < self.sent:
             await self._moved.wait()
         if self.schedule.due(self.elapsed()) == self.sent:
-            await trio.sleep_until(self._start + self.schedule.due_at(self.sent))
+            await self._pump.clock.sleep_until(self._start + self.schedule.due_at(self.sent))
         return max(self.sent + 1, self.schedule.due(self.elapsed()))
 
     def _advance(self, to: int) -> None:

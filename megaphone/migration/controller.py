@@ -5,6 +5,7 @@ A migration moves bins, or changes their plans, or both at once.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ from megaphone.migration.strategies import Change, Strategy, all_at_once, change
 if TYPE_CHECKING:
     from dataflow.build.hooks import DecisionLoop
     from dataflow.run.meters import Mark
+
+log = logging.getLogger("megaphone.migration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class Controller:
         self._progress = MigrationProgress(0, 0, 0, 0)
         self._idle_since = 0  # advances since the last step was complete
         self._settled: Time | None = None
+        self._there: set[int] = set()  # the workers that could have bins when the migration began
 
     @property
     def configuration(self) -> tuple[int, ...]:
@@ -140,8 +144,13 @@ class Controller:
 
     @property
     def peers(self) -> int:
-        """How many workers there are."""
+        """One more than the greatest number of a worker."""
         return self._operator.peers
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The workers that can have bins: those that are leaving are not among them."""
+        return self._operator.members
 
     @property
     def pins_keys(self) -> bool:
@@ -258,6 +267,7 @@ class Controller:
         known = self._operator.statistics
         steps = strategy.cut_up(changes, known.bytes.tolist(), known.records.tolist())
         self._strategy, self._replan, self._waiting = strategy, replan, deque(steps)
+        self._there = {*self._operator.members}
         self._pacer, self._latencies = None if strategy.bound is None else Pacer(strategy.bound), PaceLatencies()
         self._idle_since = strategy.gap
         own = bool(self._ahead) + bool(self._after)
@@ -330,12 +340,28 @@ class Controller:
         while self._under_way and self._operator.passed(self._under_way[0].time):
             self._complete(self._under_way.popleft())
             self._tell_if_over()
+        if self._replan is None and self._waiting and not self._there <= {*self._operator.members}:
+            self._give_up_leavers()
         if self._waiting and not self._ahead:
             self._send_step(time)
         elif (self._ahead or self._after) and not self._under_way and self._idle_since >= self._strategy.gap:
             self._control.send(self._ahead or self._after)
             self._under_way.append(_Step(time, [], None))
             self._ahead, self._after = [], self._after if self._ahead else []
+
+    def _give_up_leavers(self) -> None:
+        """A worker began to leave after the migration did: what was to go there stays where it is."""
+        gone = self._there - {*self._operator.members}
+        self._there -= gone
+        before, now = self._waiting, self._progress
+        kept = ([move for move in step if move.worker not in gone] for step in before)
+        self._waiting = deque(step for step in kept if step)
+        left = sum(map(len, before)) - sum(map(len, self._waiting))
+        self._progress = replace(now, steps=now.steps - len(before) + len(self._waiting), bins=now.bins - left)
+        if left:
+            leavers = ", ".join(map(str, sorted(gone)))
+            log.warning("%s: %d bins stay where they are: worker %s leaves", self._operator.name, left, leavers)
+        self._tell_if_over()
 
     def _watch(self, pacer: Pacer, time: Time) -> None:
         """Tells the pacer how long times took."""

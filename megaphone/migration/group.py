@@ -63,6 +63,11 @@ class Group:
         return self._handles[0].peers
 
     @property
+    def members(self) -> Sequence[int]:
+        """The workers that can have bins."""
+        return self._handles[0].members
+
+    @property
     def configuration(self) -> Table:
         """Where each bin is, as far as that is final for the first operator: all of them get the same updates."""
         return self._handles[0].configuration

@@ -76,7 +76,7 @@ class OutsideSteering:
             merges = [update for update in shapes if isinstance(update, Merge)]
             return self._begin(to, "", lambda: controller.reshape(splits, merges))
         known = handle.statistics
-        there = parse_target(to, handle.configuration, handle.tree, range(handle.peers), known.bytes)
+        there = parse_target(to, handle.configuration, handle.tree, self._workers(), known.bytes)
         if controller.busy:
             raise ControlError(f"{self._name}: a migration is under way: wait until it is done, or cancel it")
         if dry:
@@ -84,6 +84,11 @@ class OutsideSteering:
             steps = cut.cut_up(changes, known.bytes.tolist(), known.records.tolist())
             return Movement(to, strategy, len(steps), 0, sum(map(len, steps)), 0)
         return self._begin(to, strategy, lambda: controller.migrate(there, cut))
+
+    def _workers(self) -> list[int]:
+        """Who can be given bins. After workers have left, numbers are missing."""
+        roster = self._operator.scope.dataflow.pump.roster
+        return [worker for worker in roster.members if roster.refuses(worker) is None]
 
     def _begin(self, to: str, strategy: str, begin: Callable[[], None]) -> Movement:
         begin()

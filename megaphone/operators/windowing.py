@@ -22,7 +22,7 @@ def window(
     key: By = None,
     time: TimeOf | None = None,
     early: int | Duration | None = None,
-    moments: bool = False,
+    moments: bool | str = False,
     bins: int = 256,
     interval: float | Duration | None = INTERVAL,
     name: str = "window",

@@ -1,4 +1,4 @@
-"""The command line: ``python -m planners plan | compare | explain | loop | live | order | scale``."""
+"""The command line: ``python -m planners plan | compare | explain | loop | live | order | scale | autoscale``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import planners
-from planners.cli import living, orders, replay, report, scaling
+from planners.cli import autoscaling, living, orders, replay, report, scaling
 from planners.cli.files import document, read_request, write_plan
 from planners.errors import Infeasible, PlannerError
 from planners.intervals.feasibility import is_feasible
@@ -27,6 +27,7 @@ examples:
   python -m planners live app --tables tables                                beside a run: log, tables, migrations
   python -m planners order join.json --dry-run                               the cheapest join order, and when
   python -m planners scale --curve diurnal --picture scale.png               how many workers, and when
+  python -m planners autoscale app --maximum 4 --dry-run                     how many a run needs, from its counters
 
 now.json: {"sizes": [5, 6, ...], "loads": [8, 4, ...], "cuts": [0, 4, 7, 10]}, or "map": [0, 0, ...] instead of "cuts".
 A Parquet file has the columns size, load and node (and bin), a row for each task. "-" is JSON from standard input.
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return orders.order(options)
         if options.command == "scale":
             return scaling.scale(options)
+        if options.command == "autoscale":
+            return autoscaling.autoscale(options)
         current, tasks = read_request(options.request)
         command: Callable[[argparse.Namespace, Assignment, Tasks], int] = options.run
         return command(options, current, tasks)
@@ -95,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     living.add_command(commands)
     orders.add_command(commands)
     scaling.add_command(commands)
+    autoscaling.add_command(commands)
     return parser
 
 

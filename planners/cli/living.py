@@ -50,15 +50,16 @@ def live(options: argparse.Namespace) -> int:
         beside = Beside(operator, options.tables, settings)
         print(f"{name}: {len(operator.counts)} bins on {operator.peers} workers; logs and tables in {options.tables}")
         end = None if options.seconds is None else time.monotonic() + options.seconds
-        beside.run(options.every, _tell, lambda: end is not None and time.monotonic() >= end)
+        beside.run(options.every, tell, lambda: end is not None and time.monotonic() >= end)
     except DataflowError as error:
         raise BadRequest(str(error)) from None
     except KeyboardInterrupt:
-        _tell("ended; the run goes on")
+        tell("ended; the run goes on")
     return 0
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Prints a line with the time of day."""
     print(f"{datetime.now():%H:%M:%S} {line}", flush=True)
 
 

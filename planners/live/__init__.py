@@ -3,6 +3,7 @@
 - `log`: what workers report, as Parquet files in a folder: the log that `planners.spark` reads.
 - `tables`: tables of projected costs that are made in the background, from that log, and anew when loads have drifted;
   and a planner for `planners.loop` that uses those which are there.
+- `autoscale`: how many workers a run that is under way should have, from its own counters.
 - `running`: an operator of a run that is under way, seen and steered from another process. `beside`: the whole loop
   there.
 

@@ -136,6 +136,11 @@ class RunningOperator:
         return 1 + max(self._answer.members)
 
     @property
+    def members(self) -> Sequence[int]:
+        """The workers that can have bins."""
+        return sorted(self._answer.members)
+
+    @property
     def pinned(self) -> Mapping[Key, int]:
         """By key that lives apart from its bin, its worker."""
         return {key: worker for key, _, worker in self._answer.news.apart}

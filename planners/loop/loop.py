@@ -20,7 +20,7 @@ from planners.errors import NothingBalanced
 from planners.loop.observation import Floats, Observation, Proposal, combine, spread
 from planners.loop.planning import LoopPlanner, by_keys
 from planners.loop.shaping import BinShape, Shaping, coarsened
-from planners.loop.steering import Key, LoadReport, Steerable, as_list, as_objects
+from planners.loop.steering import Key, LoadReport, Steerable, WorkersAskedFor, as_list, as_objects
 from planners.showing import ShownLoop
 
 log = logging.getLogger("planners.loop")
@@ -31,20 +31,23 @@ Strategy = TypeVar("Strategy")  # the controller's own: the loop only passes it 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What was decided for an interval, and why. `proposal` is set if something is to move."""
+    """What was decided for an interval, and why. `proposal` is set if something is to move, `ask` if other workers are
+    to be asked for. A proposal numbers workers from 0 on, without gaps, in the order of those that are there."""
 
     interval: int
     reason: str
     spread: float  # the greatest load over the mean, less one: as it was
     proposal: Proposal | None = None
+    ask: int | None = None  # how many workers there shall be
 
     @property
     def acts(self) -> bool:
-        """Whether anything is to move."""
-        return self.proposal is not None
+        """Whether anything is to move, or workers are to come or go."""
+        return self.proposal is not None or self.ask is not None
 
     def __str__(self) -> str:
-        return f"interval {self.interval}: {'move' if self.acts else 'stay'}: {self.reason}"
+        what = f"scale to {self.ask}" if self.ask is not None else "move" if self.acts else "stay"
+        return f"interval {self.interval}: {what}: {self.reason}"
 
 
 @dataclass
@@ -56,11 +59,17 @@ class Loop:
     patience: int = 2
     gain: float = 0.02  # of the mean load
     cool_down: int = 1
+    most: int | None = None  # so many workers may be asked for; None: the planner chooses among those that are there
     _interval: int = field(default=-1, init=False)
     _wrong: int = field(default=0, init=False)  # for how many intervals running
     _acted: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if self.most is not None and (self.most < 1 or self.planner.wanted is None):
+            raise ValueError(
+                f"`most` is how many workers may be asked for, by a planner that knows how many it wants "
+                f"(by_intervals): not {self.most} with {self.planner.name}"
+            )
         if self.patience < 1 or self.cool_down < 0 or not 0 <= self.hysteresis <= 1 or not self.gain >= 0:
             raise ValueError(
                 f"patience is 1 or more, hysteresis from 0 to 1, the others 0 or more: not patience {self.patience}, "
@@ -75,8 +84,10 @@ class Loop:
         total = float(loads.sum())
         if not total:
             return self._stay("nothing came", loads, seen.workers)
+        if self.most is not None:
+            used = seen.workers  # whoever is there is paid for
         wanted = seen.workers if self.planner.wanted is None else min(
-            seen.workers, self.planner.wanted(total, used)
+            self.most or seen.workers, self.planner.wanted(total, used)
         )  # fmt: skip
         across = seen.workers if self.planner.wanted is None else used
         over = spread(loads, across)
@@ -91,6 +102,9 @@ class Loop:
             return self._stay(f"{what}, but the last migration was {since} intervals ago", loads, across)
         if self._wrong < self.patience:
             return self._stay(f"{what}, for {self._wrong} of {self.patience} intervals", loads, across)
+        if scaling and self.most is not None:
+            self._acted, self._wrong = self._interval, 0
+            return Decision(self._interval, what, spread(loads, across), ask=wanted)
         return self._weigh(seen, loads, across, what, scaling)
 
     def _weigh(self, seen: Observation, loads: Floats, across: int, what: str, scaling: bool) -> Decision:
@@ -107,7 +121,8 @@ class Loop:
             return self._stay(f"{what}, but a migration would gain {gain:.1%} only", loads, across)
         self._acted, self._wrong = self._interval, 0
         about = "about " if proposal.pins else ""
-        reason = f"{what}: {by} moves {proposal.note}, {about}{proposal.moved:,.0f} bytes, to gain {gain:.1%}"
+        gains = f"to gain {gain:.1%}" if gain >= 0 else f"for a greatest load {-gain:.1%} of the mean higher"
+        reason = f"{what}: {by} moves {proposal.note}, {about}{proposal.moved:,.0f} bytes, {gains}"
         return Decision(self._interval, reason, spread(loads, across), proposal)
 
     def _stay(self, reason: str, loads: Floats, across: int) -> Decision:
@@ -124,6 +139,9 @@ class Driver(ShownLoop, Generic[Strategy]):
     keys is mostly chance. `cost`: "records", or "nanoseconds" of processing. `dry_run` decides and logs, and moves
     nothing.
 
+    `scale` is for a loop that may ask for workers (`Loop.most`): `worker.scale`, with a placement that its planner can
+    go on from. Until they have come or gone, the driver decides nothing.
+
     `shaping`: which bins there should be; planners see the bins that there are then. None: they stay as they are.
     Unless it is given, bins are shaped where some can be split: where the operator was built without a number of them.
     """
@@ -139,10 +157,15 @@ class Driver(ShownLoop, Generic[Strategy]):
         shaping: Shaping | Literal["auto"] | None = "auto",
         dry_run: bool = False,
         tell: Callable[[Decision], None] | None = None,
+        scale: Callable[[int], WorkersAskedFor] | None = None,
     ) -> None:
         if cost not in ("records", "nanoseconds"):
             raise ValueError(f"cost is 'records' or 'nanoseconds', not {cost!r}")
         self._loop = loop or Loop()
+        if (self._loop.most is None) != (scale is None):
+            raise ValueError("a loop asks for workers if it has both: Loop(most=...) and Driver(scale=worker.scale)")
+        self._scale = scale
+        self._change: WorkersAskedFor | None = None  # that was asked for
         super().__init__(f"where bins are ({self._loop.planner.name})", controller, dry_run)
         self._controller = controller
         self._strategy = strategy
@@ -151,6 +174,7 @@ class Driver(ShownLoop, Generic[Strategy]):
         coarse = bool((controller.counts > 1).any())
         self._shaping = (Shaping() if coarse else None) if shaping == "auto" else shaping
         self.shapes: list[BinShape] = []  # what was split and merged
+        self._members = tuple(controller.members)  # as of the last step
         self._gathered: list[Observation] = []  # intervals that are not decided on; invariant: equal places and pins
         self._records = 0  # that they have together
         self._tell = tell
@@ -162,11 +186,11 @@ class Driver(ShownLoop, Generic[Strategy]):
 
     def step(self) -> Decision | None:
         """Decides if an interval is over and no migration under way, and has the controller begin one."""
-        if self._controller.busy:
+        if self._members_change() or self._controller.busy:
             self._first.clear()
             return None
         reports = self._interval()
-        if reports is None:
+        if reports is None or not self._is_placed():
             return None
         self._gather(observe(self._controller, self._cost, reports), reports)
         if self._records < self._least:
@@ -180,10 +204,29 @@ class Driver(ShownLoop, Generic[Strategy]):
             self._act(decision, shape)
         return decision
 
+    def _members_change(self) -> bool:
+        """Whether workers that were asked for come or go."""
+        before, self._members = self._members, tuple(self._controller.members)
+        if before != self._members:
+            self._gathered, self._records = [], 0
+        if self._change is not None and self._change.done:
+            self._change = None
+        return self._change is not None
+
+    def _is_placed(self) -> bool:
+        """Whether no bin and no key is at a worker that is leaving: it will be elsewhere soon."""
+        bins = np.isin(self._controller.configuration, self._members)
+        return bool(bins.all()) and {*self._controller.pinned.values()} <= {*self._members}
+
     def _act(self, decision: Decision, shape: BinShape) -> None:
-        if decision.proposal is not None:
-            to = np.repeat(decision.proposal.to, shape.counts).tolist()
-            pins = decision.proposal.pins
+        if decision.ask is not None:
+            assert self._scale is not None, "a loop without it asks for nobody"
+            self._change = self._scale(decision.ask)
+        elif decision.proposal is not None:
+            workers = np.array(self._members)
+            to = np.repeat(workers[decision.proposal.to], shape.counts).tolist()
+            given = decision.proposal.pins.items()
+            pins = {key: None if rank is None else self._members[rank] for key, rank in given}
             self._controller.migrate(to, self._strategy, pins=pins, splits=shape.splits, merges=shape.merges)
         elif shape:
             self._controller.reshape(shape.splits, shape.merges)
@@ -241,14 +284,16 @@ class Driver(ShownLoop, Generic[Strategy]):
 def observe(controller: Steerable[Strategy], cost: str = "records", reports: Reports | None = None) -> Observation:
     """What these reports (unless given, the last ones of a controller's statistics) say.
 
-    Loads are per unit of the dataflow's time, because workers' intervals are not equally long. A worker that has not
-    reported has no load.
+    Workers are numbered from 0 on, without gaps, in the order of those that are there. Loads are per unit of the
+    dataflow's time, because workers' intervals are not equally long. A worker that has not reported has no load.
     """
     known = controller.statistics
-    told = known.heavy if reports is None else reports
-    places = np.array(controller.configuration, np.int64)
-    pinned = controller.pinned
-    per_span = np.zeros(controller.peers)
+    ranks = {worker: rank for rank, worker in enumerate(controller.members)}
+    given = known.heavy if reports is None else reports
+    told = {ranks[worker]: load for worker, load in given.items() if worker in ranks}
+    places = np.searchsorted(np.array(controller.members), np.array(controller.configuration)).astype(np.int64)
+    pinned = {key: ranks[worker] for key, worker in controller.pinned.items()}
+    per_span = np.zeros(len(ranks))
     for worker, load in told.items():
         per_span[worker] = 1.0 / (load.span or load.seconds or 1.0)
     amounts = (known.nanoseconds if cost == "nanoseconds" else known.records) * per_span[places]
@@ -263,4 +308,4 @@ def observe(controller: Steerable[Strategy], cost: str = "records", reports: Rep
     keys = as_objects([key for (key, *_), is_here in zip(found, here, strict=True) if is_here])
     costs = np.array([amount for (*_, amount), is_here in zip(found, here, strict=True) if is_here], float)
     state = known.bytes.astype(float)
-    return Observation(controller.peers, places, amounts, state, keys, costs, bins[np.array(here, bool)], pinned)
+    return Observation(len(ranks), places, amounts, state, keys, costs, bins[np.array(here, bool)], pinned)

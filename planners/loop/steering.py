@@ -87,7 +87,10 @@ class Steerable(Protocol[Strategy_contra]):
         ...
 
     @property
-    def peers(self) -> int: ...
+    def members(self) -> Sequence[int]:
+        """The workers that can have bins, in ascending order. Numbers are missing where workers have left."""
+        ...
+
     @property
     def pins_keys(self) -> bool:
         """Whether single keys can live apart from their bins."""
@@ -124,6 +127,15 @@ class Steerable(Protocol[Strategy_contra]):
 
     def reshape(self, splits: Sequence[str] = ..., merges: Sequence[str] = ...) -> None:
         """Splits and merges bins."""
+        ...
+
+
+class WorkersAskedFor(Protocol):
+    """What `worker.scale` returns, as far as the loop looks at it."""
+
+    @property
+    def done(self) -> bool:
+        """Whether they have come or gone, and state is where it should be; or whether that failed."""
         ...
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from planners.errors import BadRequest, NotInTables
 from planners.intervals.assignment import assign, request
 from planners.intervals.feasibility import check_feasible
 from planners.intervals.matching import first_best, match
 from planners.model import Intervals, Limits, Plan, Tasks
+from planners.mtm.off_grid import NextCuts, OffGrid, balanced
 from planners.mtm.tables import Tables
 
 __all__ = ["Choice", "Tables", "mtm_aware", "mtm_choice"]
@@ -46,6 +47,7 @@ def mtm_aware(
     looked at which the tables know and which are balanced now; projected costs are scaled to the size that state has
     now. A greater tau than that of the tables is refused: what it newly allows has no projected cost. Costs a few dozen
     nanoseconds for each partitioning looked at; the search ends when the projected cost alone exceeds the best total.
+    If the tables are on a grid, some cuts off it are looked at as well (see `off_grid`): that takes milliseconds.
     """
     return mtm_choice(current, nodes=nodes, tables=tables, sizes=sizes, loads=loads, tau=tau).plan
 
@@ -65,25 +67,36 @@ def mtm_choice(
     loads = known.tasks.loads if loads is None else loads
     tasks, limits = request(current, nodes, sizes, loads, known.tau if tau is None else tau)
     _check_comparable(tasks, limits, tables)
-    factor = known.gamma * _growth(tasks, known.tasks)
+    growth = _growth(tasks, known.tasks)
+    target = _from_tables(current, tables, tasks, limits, growth)
+    if known.grid is not None:
+        target = OffGrid(tables, current, tasks, limits, growth).better(target)
+    cuts, prefix = list(target.cuts), tasks.size_prefix()
+    keeps = match(current.cuts, cuts, prefix)
+    owners = [None if keep is None else current.nodes[keep] for keep in keeps]
+    plan = Plan.between("mtm_aware", current, assign(current, cuts, owners), tasks, limits.tau)
+    return Choice(plan, target.projected, target.total)
+
+
+def _from_tables(current: Intervals, tables: Tables, tasks: Tasks, limits: Limits, growth: float) -> NextCuts:
+    """The best of what the tables list."""
+    known = tables.problem
+    factor = known.gamma * growth
     narrower = limits.tau < known.tau or not np.array_equal(tasks.loads, known.tasks.loads)
     prefix, total, cuts, cost = tasks.size_prefix(), inf, None, 0.0
-    for group in tables.rows(nodes):
+    for group in tables.rows(limits.nodes):
         if factor * group.least >= total:
             break
         rows, projected = group.read()
         if narrower:
-            kept = _balanced(rows, tasks, limits)
+            kept = balanced(rows, tasks, limits)
             rows, projected = rows[kept], projected[kept]
         better, row = first_best(current.cuts, rows, prefix, factor * projected, total)
         if row >= 0:
             total, cuts, cost = better, rows[row].tolist(), float(projected[row])
     if cuts is None:
         raise _nothing_balanced(tasks, limits)
-    keeps = match(current.cuts, cuts, prefix)
-    owners = [None if keep is None else current.nodes[keep] for keep in keeps]
-    plan = Plan.between("mtm_aware", current, assign(current, cuts, owners), tasks, limits.tau)
-    return Choice(plan, cost * _growth(tasks, known.tasks), total)
+    return NextCuts(tuple(cuts), cost * growth, total)
 
 
 def _check_comparable(tasks: Tasks, limits: Limits, tables: Tables) -> None:
@@ -100,11 +113,6 @@ def _check_comparable(tasks: Tasks, limits: Limits, tables: Tables) -> None:
 def _growth(now: Tasks, then: Tasks) -> float:
     """Costs are sizes: if all state is twice as large, so is what it will cost to move."""
     return now.total_size / then.total_size if then.total_size else 1.0
-
-
-def _balanced(rows: NDArray[np.int16], tasks: Tasks, limits: Limits) -> NDArray[np.bool_]:
-    ends = tasks.load_prefix()[rows]
-    return np.asarray(np.diff(ends, axis=1).max(axis=1) <= limits.load(tasks.total_load))
 
 
 def _nothing_balanced(tasks: Tasks, limits: Limits) -> Exception:

@@ -24,14 +24,14 @@ from planners.mtm.problem import MTMProblem
 from planners.mtm.projection import Correction, Costs, Sweep, close_enough, project
 from planners.spark.enumeration import ranges
 from planners.spark.folder import Folder
-from planners.spark.sharing import Lasting, SharedCosts, Sharing, first_ranks, swept_parts
+from planners.spark.sharing import Lasting, SharedCosts, Sharing, first_ranks, pieces, swept_parts
 
 CHECKPOINT = (
     "nodes int, start long, swept binary, direct binary, targets binary, chosen binary, low double, high double"
 )
 KEPT = 2  # checkpoints: the last, and the one before in case the last is damaged
 SMALL = 20_000  # partitionings that one process has solved for before Spark has begun
-EACH = 4  # tasks for each core: what a source costs varies, and so do machines
+EACH = 2  # tasks for each core: machines vary, and each task costs a core some 60 ms; what sources cost is dealt evenly
 
 Swept = tuple[int, int, bytes, bytes, bytes, bytes, float, float]  # a row of a checkpoint
 
@@ -132,8 +132,8 @@ def _correction(problem: MTMProblem, checkpoint: DataFrame) -> Correction:
 def _shares(problem: MTMProblem, tasks: int) -> list[list[tuple[int, int, int]]]:
     """Ranges of sources for each task: many and in turn, since what a source costs varies slowly with its rank."""
     total = sum(problem.partitionings(nodes).count for nodes in problem.counts)
-    pieces = ranges(problem, max(64, min(4096, total // (16 * tasks))))
-    return [pieces[task::tasks] for task in range(tasks)]
+    parts = ranges(problem, max(64, min(4096, total // (16 * tasks))))
+    return [parts[task::tasks] for task in range(tasks)]
 
 
 @lru_cache(maxsize=1)
@@ -166,9 +166,7 @@ def _lasting(checkpoint: DataFrame, problem: MTMProblem) -> Lasting:
     found = checkpoint.select("chosen").collect()
     ranks = np.unique(np.concatenate([np.frombuffer(row.chosen, np.int64) for row in found]))
     firsts = first_ranks(problem)
-    picked = checkpoint.select("nodes", "start", "swept", "direct", "targets").rdd.flatMap(
-        partial(_pick, problem, firsts, ranks)
-    )
+    picked = pieces(checkpoint).flatMap(partial(_pick, problem, firsts, ranks))
     rank, guess, direct, targets = (np.array(column) for column in zip(*sorted(picked.collect()), strict=True))
     assert np.array_equal(rank, ranks), "a partitioning that some choice leads to was not swept"
     row = np.searchsorted(firsts, ranks, side="right") - 1

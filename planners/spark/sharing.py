@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark import Broadcast
+from pyspark import RDD, Broadcast
 from pyspark.sql import DataFrame, Row
 
 from planners.mtm.policy import follow
@@ -83,17 +83,17 @@ class Sharing:
     def share(self, checkpoint: DataFrame, lasting: Lasting) -> SharedCosts:
         """The costs that follow from what a sweep chose, computed by all executors, for all of them."""
         self._forget()
-        pieces = checkpoint.select("nodes", "start", "swept", "direct", "targets").rdd
+        found = pieces(checkpoint)
         known = self._spark.sparkContext.broadcast((lasting.ranks, lasting.costs))
         try:
             if self._place is None:
-                parts = sorted(pieces.map(partial(_follow, self._problem, known)).collect())
+                parts = sorted(found.map(partial(_follow, self._problem, known)).collect())
                 sent = self._spark.sparkContext.broadcast(b"".join(part for _, part in parts))
                 self._last = SharedCosts(None, sent)
             else:
                 path = self._place / f"costs-{uuid4().hex}.f8"  # never a name that some process has mapped
                 np.memmap(path, np.float64, "w+", shape=(self._total,)).flush()
-                pieces.foreachPartition(partial(_write, self._problem, known, str(path)))
+                found.foreachPartition(partial(_write, self._problem, known, str(path)))
                 self._last = SharedCosts(str(path), None)
         finally:
             known.unpersist()
@@ -108,6 +108,13 @@ class Sharing:
         if self._last.path is not None:
             Path(self._last.path).unlink(missing_ok=True)
         self._last = None
+
+
+def pieces(checkpoint: DataFrame) -> RDD[Row]:
+    """What a sweep wrote, for stages that do little with it: a task for each core, since tasks cost more."""
+    spark = checkpoint.sparkSession
+    columns = checkpoint.select("nodes", "start", "swept", "direct", "targets")
+    return columns.coalesce(spark.sparkContext.defaultParallelism).rdd
 
 
 def first_ranks(problem: MTMProblem) -> NDArray[np.int64]:

@@ -227,3 +227,26 @@ def test_answers_that_fail_are_told_and_hurt_nobody(capsys: pytest.CaptureFixtur
     assert ask("breaks") == "'breaks' failed in the run: ZeroDivisionError: oh"
     assert "ZeroDivisionError: oh" in capsys.readouterr().err
     assert ask("odd").startswith("'odd' failed in the run: TypeError: ")
+
+
+def test_whoever_waits_for_an_answer_when_the_serving_ends_is_told() -> None:
+    async def never(question: Question) -> bytes:
+        await trio.sleep_forever()
+        raise AssertionError(question)
+
+    async def main() -> None:
+        with socket.socket(socket.AF_UNIX) as listener, trio.socket.socket(socket.AF_UNIX) as client:
+            listener.bind("")
+            listener.listen(16)
+            await client.connect(listener.getsockname())
+            await client.send(frame(encode_question(Question("who", {}))))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(serve, listener, never)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            message = cut_message(bytearray(await client.recv(1000)), LONGEST_QUESTION)
+            assert message is not None
+            with pytest.raises(Refused, match="goes back to its last snapshot, or ends: ask again"):
+                decode_answer(message)
+
+    trio.run(main)

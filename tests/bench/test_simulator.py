@@ -56,14 +56,16 @@ def test_an_epoch_costs_what_its_parts_cost() -> None:
 
 
 def test_costs_are_found_again() -> None:
-    probes = [(workers, records) for workers in (1, 2, 8) for records in (0, 256, 4096, 65536)]
+    probes = [(workers, records) for workers in (1, 2, 4, 8) for records in (0, 256, 4096, 65536)]
     found = {}
     for workers, records in probes:
-        others = workers - 1
+        others, turns = workers - 1, max(1.0, workers / 2)
         seconds = 1e-4 + others * 2e-6 + (records > 0) * (5e-5 + others * 3e-6)
-        seconds += records * (2e-8 + 16 * 1e-10 * others / workers)
-        found[workers, records] = seconds * (1.5 * workers / 2 if workers > 2 else 1.0)
-    assert _epochs(found) == pytest.approx((1.5e-4, 2e-6, 3e-6, 2e-8, 1e-10, 1.5), rel=1e-3)
+        seconds += (records > 0) * (4e-5 * (others > 0) + 3e-5 * (turns > 1))
+        seconds += records * (2e-8 + 16 * 1e-10 * others / workers) * turns**0.5
+        found[workers, records] = seconds * turns
+    wanted = (1.5e-4, 4e-5, 3e-5, 2e-6, 3e-6, 2e-8, 1e-10, 0.5)
+    assert _epochs(found) == pytest.approx(wanted, rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,11 @@ def test_links_stragglers_snapshots_and_state_cost() -> None:
     saved = migrated(megaphone.all_at_once(), load=replace(LOAD, snapshots=0.5))
     assert saved.outcome().total.quantile(0.99) >= plain.outcome().total.quantile(0.99)
     assert max(saved.done[e] - (e + 1) * 0.01 for e in range(100)) >= 0.9 * 1e10 / 8 * COSTS.snapshot
+    late = SimulatedRun(CLUSTER, replace(COSTS, stall=0.004), LOAD).run().outcome().total
+    assert late.greatest >= 0.004 * 1e9 > late.quantile(0.5)
     crowded = SimulatedRun(this_machine(8), COSTS, LOAD).run()
+    turns = replace(COSTS, switch=50e-6, crowd=0.5, slice=0.001)
+    assert SimulatedRun(this_machine(8), turns, LOAD).run().done[5] > crowded.done[5] + 0.7 * 0.001
     assert crowded.done[50] > SimulatedRun(this_machine(8, cores=8), COSTS, LOAD).run().done[50]
 
 

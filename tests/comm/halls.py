@@ -21,8 +21,10 @@ import trio.testing
 
 from dataflow.comm.gathering import Gathering
 from dataflow.comm.hall import Hall, HallPlan, make_hall
+from dataflow.comm.handshake import Keys
 from dataflow.comm.link import Link
 from dataflow.comm.linked import Linked
+from dataflow.comm.pipes import SocketPipe
 from dataflow.comm.ring import RingPipe
 from dataflow.run.exceptions import unwrap
 from dataflow.run.interest import EVERYTHING
@@ -70,11 +72,11 @@ class Interleaving:
         """A method of a pump, or of what it reads and writes with, in which nobody else may have that pump take a
         turn."""
 
-        def call(it: Any, *args: Any) -> Any:
+        def call(it: Any, *args: Any, **named: Any) -> Any:
             index = it.index if isinstance(it, Pump) else it.hall.slot if isinstance(it, RingPipe) else it._me
             self.active.append(index)
             try:
-                return method(it, *args)
+                return method(it, *args, **named)
             finally:
                 self.active.pop()
 
@@ -100,9 +102,9 @@ class Interleaving:
     def exchange(self, pump: Pump) -> None:
         """In the place of `Pump.exchange`."""
         assert pump.transport is not None
-        pump.transport.flush()
-        self.fence()
-        pump.transport.collect()
+        if pump.transport.flush():
+            self.fence()
+            pump.transport.collect()
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class InHall:
     workers: int
     seed: int
     debug: bool = False
+    outsiders: int = 0  # of the workers, so many have no part in the hall: the others reach them by sockets
     sizes: Any = field(default_factory=lambda: TINY)
 
     def __call__(self, main: Any, *args: Any, workers: int | None = None) -> list[Any]:
@@ -130,7 +133,7 @@ class InHall:
 
     async def _run(self, between: Interleaving, main: Any, args: tuple[Any, ...], workers: int) -> list[Any]:
         results: dict[int, Any] = {}
-        transports = join(workers, between, self.debug, self.sizes)
+        transports = join(workers, between, self.debug, self.sizes, self.outsiders)
 
         async def live(pump: Pump, transport: Linked) -> None:
             try:
@@ -155,9 +158,10 @@ class InHall:
         return [results[index] for index in sorted(results)]
 
 
-def join(workers: int, between: Interleaving, debug: bool, sizes: Any) -> list[Linked]:
-    """Workers in a hall, and how they reach each other."""
-    plan = HallPlan(workers, **sizes)
+def join(workers: int, between: Interleaving, debug: bool, sizes: Any, outsiders: int = 0) -> list[Linked]:
+    """Workers in a hall, and how they reach each other; the last so many are not in it."""
+    inside = workers - outsiders
+    plan = HallPlan(inside, **sizes)
     memory = make_hall(plan)
     assert memory is not None
     sockets: dict[tuple[int, int], socket.socket] = {}
@@ -166,14 +170,21 @@ def join(workers: int, between: Interleaving, debug: bool, sizes: Any) -> list[L
             sockets[a, b], sockets[b, a] = socket.socketpair()
     transports = []
     for me in range(workers):
-        hall = Hall(plan, memory, me)
+        hall = Hall(plan, memory, me) if me < inside else None
         pump = Pump(me, workers, debug, warn_after=None)
-        others = [peer for peer in range(workers) if peer != me]
-        links = {peer: Link(RingPipe(hall, peer, sockets[me, peer], peer), None, peer) for peer in others}
+        links = {}
+        for peer in range(workers):
+            if peer != me:
+                pipe = _pipe(hall if peer < inside else None, sockets[me, peer], peer)
+                links[peer] = Link(pipe, None if isinstance(pipe, RingPipe) else Keys(b"", b""), peer)
         pump.transport = transport = Linked(pump, links)
         between.pumps.append(pump)
         transports.append(transport)
     return transports
+
+
+def _pipe(hall: Hall | None, connection: socket.socket, peer: int) -> RingPipe | SocketPipe:
+    return SocketPipe(connection) if hall is None else RingPipe(hall, peer, connection, peer)
 
 
 @contextmanager

@@ -102,9 +102,9 @@ class _Worker:
 
     def __init__(self, end: End) -> None:
         self.index = end.index
-        self.awake = False  # there is no pump
+        self.scheduled = self.busy = False  # there is no pump
         self.receive = end.deliver
-        self.turn = end.turn
+        self.turn = lambda collected=False: end.turn()
         self.said_goodbye = lambda goodbye: None
         self.hear_letter = end.deliver
         self._end = end

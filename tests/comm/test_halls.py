@@ -23,7 +23,10 @@ from tests.programs.cases import PROGRAMS, check_program
 
 
 def in_hall(seed: int) -> InHall:
-    return InHall(2 + seed % 3, seed, debug=seed % 4 == 0, sizes=TINY if seed % 3 else ROOMY)
+    """Some have a worker that has no part in the hall, as those of other hosts and those who have joined."""
+    workers = 2 + seed % 3
+    outsiders = int(workers > 2 and seed % 2 == 1)
+    return InHall(workers, seed, debug=seed % 4 == 0, outsiders=outsiders, sizes=TINY if seed % 3 else ROOMY)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -111,6 +114,14 @@ def _does_not_mind_what_waited_for_room(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Gathering, "flush", forgetful)
 
 
+def _takes_all_for_neighbours(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Linked, "_count_outsiders", lambda self: None)
+
+
+def _sleeps_for_what_it_waited_for_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Linked, "_settle", lambda self: None)
+
+
 def _looks_at_boards_first(patch: pytest.MonkeyPatch) -> None:
     def collect(self: Any) -> bool:
         if self._wrote:
@@ -157,6 +168,8 @@ MUTANTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     _leaves_it_to_others_too_early,
     _leaves_it_to_others_always,
     _does_not_mind_what_waited_for_room,
+    _takes_all_for_neighbours,
+    _sleeps_for_what_it_waited_for_before,
     _looks_at_boards_first,
     _writes_rings_while_the_board_is_full,
     _forgets_that_others_wait_for_room,

@@ -70,9 +70,9 @@ async def _meet(lie: Lie, at: int, arguments: tuple[Any, ...], outcome: Outcome)
 def _lie_in_turn(pump: Pump, hall: Hall, lie: Lie, at: int, outcome: Outcome) -> None:
     turn, turns = pump.turn, 0
 
-    def lying() -> None:
+    def lying(collected: bool = False) -> None:
         nonlocal turns
-        turn()
+        turn(collected)
         turns += 1
         if turns > at and not outcome.told:
             outcome.told = True

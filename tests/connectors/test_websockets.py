@@ -26,7 +26,7 @@ server = pytest.importorskip("websockets.sync.server")
 @contextmanager
 def serving(handle: Callable[[Any], None]) -> Iterator[str]:
     """The address of a server whose every connection is given to a function."""
-    with server.serve(handle, "127.0.0.1", 0) as listening:
+    with server.serve(handle, "127.0.0.1", 0, close_timeout=1) as listening:
         thread = threading.Thread(target=listening.serve_forever)
         thread.start()
         try:

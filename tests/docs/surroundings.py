@@ -115,8 +115,9 @@ from types import SimpleNamespace
 
 statistics = SimpleNamespace(listeners=[], nanoseconds=np.ones(10))
 controller = SimpleNamespace(
-    migrate=lambda to, strategy: print(to), statistics=statistics, pinned={}, bins_of=lambda keys: keys, peers=3,
+    migrate=lambda to, strategy: print(to), statistics=statistics, pinned={}, bins_of=lambda keys: keys,
     configuration=tuple([0] * 4 + [1] * 3 + [2] * 3), busy=False, pins_keys=True, counts=np.ones(10, np.int64),
+    members=range(3),
 )
 planners.live.spark_maker = lambda logs, options: lambda out: None  # Spark makes them in tests/planners/test_live.py
 sizes, loads = np.array([5, 6, 9, 1, 8, 4, 1, 3, 2, 6]), np.array([8, 4, 7, 9, 2, 4, 1, 4, 7, 5])

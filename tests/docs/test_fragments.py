@@ -24,8 +24,8 @@ ELSEWHERE = {
     "writing-connectors": "connectors/test_page.py",
 }
 """Pages whose blocks are run by another test, and which."""
-NOT_RUN = {("recovery", 2): "crashes/", ("running", 2): "spark/"}
-"""Blocks of one line that need more than a page has (a savepoint, a Spark cluster), and where tests have it."""
+NOT_RUN = {("recovery", 2): "crashes/", ("running", 2): "spark/", ("autoscaling", 1): "launch/"}
+"""Blocks that need more than a page has (a savepoint, a Spark cluster, another shell), and where tests have it."""
 
 
 def blocks(page: Path) -> list[str]:

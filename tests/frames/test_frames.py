@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -117,6 +117,24 @@ def test_frames_without_windows_and_steps_behind_them() -> None:
     )
     behind = collect(totals(table).filter(col("amount") >= 40).select("country", twice=col("amount") * 2))
     assert sorted(behind["twice"].to_pylist()) == sorted(2 * row[2] for row in expected(table) if row[2] >= 40)
+
+
+def test_bounds_have_the_zone_of_the_times(tmp_path: Path) -> None:
+    """Of a frame and of a file, of windows behind windows and of pairs, also where a zone changes its offset."""
+    first = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # half an hour before summer time begins
+    times = [first + timedelta(minutes=10 * n) for n in range(12)]
+    table = pl.DataFrame({"t": times, "k": ["x"] * 12}).with_columns(pl.col("t").dt.convert_time_zone("Europe/Berlin"))
+    table.write_parquet(tmp_path / "t.parquet")
+    hours = table.group_by_dynamic("t", every="1h", group_by="k").agg(pl.len()).select("t", "len").rows()
+    for source in (table, str(tmp_path / "t.parquet")):
+        counts = frame(source, time="t").group_by("k").window("1h").agg(col("k").count().alias("n"))
+        found = collect(counts, to="polars")
+        assert found.schema["window_start"].time_zone == "Europe/Berlin"  # type: ignore[attr-defined]
+        assert sorted(found.select("window_start", "n").rows()) == sorted(hours)
+        twice = collect(counts.group_by("k").window("1d").agg(col("n").sum()), to="polars")
+        assert twice.schema["window_end"].time_zone == "Europe/Berlin" and twice["n"].sum() == 12  # type: ignore[attr-defined]
+        pairs = collect(frame(source, time="t").join(frame(source, time="t"), on="k", within="1m"), to="polars")
+        assert sorted(pairs["joined_at"].to_list()) == sorted(table["t"].to_list())
 
 
 def test_workers_are_processes() -> None:

@@ -39,7 +39,7 @@ dataflow.execute: dataflow.asking dataflow.comm dataflow.compiled dataflow.error
 dataflow.__main__: dataflow.asking dataflow.comm dataflow.commands dataflow.errors dataflow.execute dataflow.launch dataflow.recovery dataflow.run | dataflow.page
 dataflow.testing: dataflow.channels dataflow.comm dataflow.errors dataflow.execute dataflow.operators dataflow.recovery dataflow.run dataflow.time dataflow.values | dataflow.build
 dataflow.commands: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.launch dataflow.recovery dataflow.run dataflow.state dataflow.state.values dataflow.text | dataflow.execute dataflow.page dataflow.spark
-dataflow.page: dataflow.asking dataflow.build dataflow.comm dataflow.commands dataflow.errors dataflow.run dataflow.text
+dataflow.page: dataflow.asking dataflow.build dataflow.comm dataflow.commands dataflow.errors dataflow.run
 dataflow.notebook: dataflow.asking dataflow.commands dataflow.errors dataflow.execute dataflow.recovery dataflow.run dataflow.text
 dataflow.lowlevel: dataflow.build dataflow.channels dataflow.progress dataflow.time
 dataflow: dataflow.errors dataflow.execute | dataflow.build dataflow.operators dataflow.recovery dataflow.run dataflow.time
@@ -80,7 +80,7 @@ planners.mtm: dataflow.compiled planners.decoding planners.errors planners.inter
 planners.links: planners.errors planners.model | megaphone.migration
 planners.rebalance: dataflow.compiled | megaphone.load
 planners.loop: planners.errors planners.intervals planners.model planners.rebalance planners.showing
-planners.live: dataflow.asking dataflow.build planners.errors planners.intervals planners.loop planners.model planners.mtm
+planners.live: dataflow.asking dataflow.build dataflow.comm dataflow.errors dataflow.run planners.errors planners.intervals planners.loop planners.model planners.mtm planners.scaling
 planners.plans: dataflow dataflow.columns dataflow.errors dataflow.lowlevel dataflow.state.values planners.errors planners.model planners.showing | megaphone.control
 planners.scaling: planners.errors planners.intervals planners.model planners.showing
 planners.spark: planners.errors planners.model planners.mtm

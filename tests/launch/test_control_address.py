@@ -64,6 +64,7 @@ def test_what_cannot_be_right(arena: Arena, told: Told) -> None:  # noqa: F811
             "TLS needs --cert, --key and --ca",
         ),
         (("status", "../app"), "a run cannot be called '../app'"),
+        (("scale", "app", "0"), "a run has one worker or more, not 0; python -m dataflow stop RUN ends it"),
         (("run", "json:loads", "--control", "127.0.0.1:1"), "main must be"),
     ):
         status, out, err = told(*command)

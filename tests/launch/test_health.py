@@ -30,6 +30,8 @@ PROGRAM = """
             await trio.sleep_forever()
         finally:
             print("finally", worker.index)
+            with trio.CancelScope(shield=worker.index == 1):
+                await trio.sleep_forever()
 """
 
 
@@ -68,7 +70,7 @@ def test_hosts_become_ready_and_drain(arena: Arena) -> None:
     for port in health:
         wait_until(lambda port=port: ask(port) == (200, "ready"), "a host that is ready", READY)  # type: ignore[misc]
     assert ask(health[0], "GET /drain")[0] == 404 and ask(health[0], "POST /ready")[0] == 404
-    assert ask(health[1], "POST /drain") == (202, "leaving")  # which takes until main goes on, and that sleeps
+    assert ask(health[1], "POST /drain") == (202, "leaving")  # which takes until main has returned
     two.wait_for("finally 1")  # type: ignore[attr-defined]
     assert ask(health[1], "POST /drain") == (202, "leaving")  # at once
     assert two.end().status == 143 and "finally 1" in two.out  # type: ignore[attr-defined]

@@ -55,6 +55,13 @@ class Joining(Hosts):
         )
         return asked.stdout.partition(", as of")[0].strip()
 
+    def scale(self, workers: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "dataflow", "scale", "program", str(workers)]
+        here, there = self.arena.folder, self.arena.environment
+        return subprocess.run(
+            command, cwd=here, env=there, capture_output=True, text=True, check=False, timeout=60
+        )
+
     def wait_members(self, *workers: int) -> None:
         wanted = f"workers {', '.join(map(str, workers))}"
         wait_until(lambda: self.members() == wanted, lambda: f"{wanted}: {self.members()}", READY)
@@ -110,10 +117,7 @@ def test_on_several_hosts_a_worker_is_not_started_by_itself(arena: Arena) -> Non
     programs = hosts.start_all()
     for number, program in enumerate(programs):
         program.wait_for(f"ready {number}")
-    command = [sys.executable, "-m", "dataflow", "scale", "program", "4"]
-    asked = subprocess.run(
-        command, cwd=arena.folder, env=arena.environment, capture_output=True, text=True, check=False
-    )
+    asked = hosts.scale(4)
     assert asked.returncode == 1 and "start one more: python -m dataflow run ... --join 127.0.0.1:" in asked.stderr
     hosts.stop()
     for program in programs:
@@ -187,3 +191,20 @@ def test_hosts_join_and_leave_in_namespaces(arena: Arena, network: Network, coun
     leave(guest)
     hosts.stop()
     finish(programs[0])
+
+
+def test_a_run_that_keeps_snapshots_grows_by_a_host_and_by_itself(arena: Arena) -> None:
+    hosts = Joining(arena, 1, workers=1)
+    (run,) = hosts.start_all(recovery="state")
+    run.wait_for("ready 0")
+    bare = hosts.join("bare").end(READY)
+    assert bare.status == 2 and "it keeps snapshots: say --recovery" in bare.err
+    assert hosts.scale(2).returncode == 0
+    guest = hosts.join("guest", recovery="state")
+    guest.wait_for("ready 2")
+    hosts.wait_members(0, 1, 2)
+    refused = hosts.scale(4)
+    assert refused.returncode == 1 and "workers of another host have joined" in refused.stderr
+    leave(guest)
+    hosts.stop()
+    finish(run)

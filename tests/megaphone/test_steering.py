@@ -83,6 +83,36 @@ def test_answers_stay_the_same_and_bins_arrive(seed: int) -> None:
     assert configuration == wanted
 
 
+@pytest.mark.parametrize("to", ["even", "worker:0,2"])
+def test_numbers_are_missing_after_workers_have_left(to: str) -> None:
+    """Found by `make endure`: bins were to go to worker 1, which had left."""
+
+    async def main(worker: Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            handle, stream = scope.input()
+            totals = megaphone.state_machine(scope.control(), stream, fold=count, bins=8, name=TOTALS)
+            probe = totals.probe()
+        change = worker.drain(1) if worker.index == 0 else None
+        epoch = 0
+        while epoch < 60:
+            handle.send([(epoch % 20, 1)])
+            if change is not None and change.done and steering_of(worker).last is None:
+                with pytest.raises(ControlError, match="there is no worker '1' that can have bins: there are 0, 2"):
+                    steering_of(worker).migrate("worker:1", "fluid")
+                steering_of(worker).migrate("worker:2", "all-at-once")
+            elif change is not None and epoch == 50:
+                steering_of(worker).migrate(to, "all-at-once")
+            epoch += 1
+            handle.advance_to(epoch)
+            await probe.wait_passed(epoch - 1)
+        handle.close()
+        await probe.wait_done()
+        return totals.handle.configuration.tolist()
+
+    found = simulate(main, workers=3, seed=1)[0]
+    assert {*found} == {0, 2}
+
+
 def test_the_rest_is_given_up_when_the_inputs_end_and_only_one_is_under_way() -> None:
     async def main(worker: Worker) -> list[object]:
         with worker.dataflow() as scope:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dataflow.members import reports
 from dataflow.members.reading import Standing
-from dataflow.operators import partitioned
+from dataflow.operators import reading
 from dataflow.operators.positions import Positions
 from dataflow.recovery.between import FollowingKeeper
 from dataflow.recovery.keeper import Keeper
@@ -20,7 +20,7 @@ def positions_forgotten() -> Any:
 
 def still_reads() -> Any:
     """Whoever read a partition goes on."""
-    return patched(partitioned._Reading, "_part_with", lambda self, partition: None)
+    return patched(reading.Reading, "_part_with", lambda self, partition: None)
 
 
 def sends_while_stopped() -> Any:
@@ -30,7 +30,7 @@ def sends_while_stopped() -> Any:
         await self._dataflow.room()
         return not self._context.dropped
 
-    return patched(partitioned._Reading, "_may_send", may_send)
+    return patched(reading.Reading, "_may_send", may_send)
 
 
 def cut_ignored() -> Any:
@@ -70,7 +70,7 @@ def history_forgotten() -> Any:
 
 def heirs_behind() -> Any:
     """An heir goes on where it was itself: before what was sent of the partition."""
-    return patched(partitioned._Reading, "_shift", lambda self, time: None)
+    return patched(reading.Reading, "_shift", lambda self, time: None)
 
 
 MUTANTS = [  # and those two, which show where partitions are far apart: see `heirs`

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+import trio
+from trio.testing import MockClock
 
+from dataflow.page import app
+from dataflow.page.app import BadAsking
 from tests.page.conftest import Shown
 
 
@@ -65,11 +70,35 @@ def test_another_origin_is_refused_even_with_the_token(page: Shown) -> None:
         ('{"operator": "totals", "action": "begin", "strategy": "fluid", "ranges": [[0, 1]]}', "from a worker"),
         ('{"operator": "totals", "action": "dry", "strategy": "fluid", "ranges": [[0, 9]], "source": 7, "target": 0}',
          "none of these bins is at worker 7"),
+        ('{"operator": "totals", "action": "dry", "strategy": "fluid", "ranges": [[9, 0]], "source": 0, "target": 1}',
+         "from a first to a last one, not from 9 to 0"),
+        ('{"operator": "\\ud800", "action": "look", "strategy": ""}', "'operator' has half a letter"),
+        ('{"operator": "totals", "action": "dry", "strategy": "", "to": 7}', "'to' must be text"),
+        ("[" * 60_000, "nested too deeply"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_words(page: Shown, body: str, said: str) -> None:
     status, text = answer(page, "/api/migrate", "POST", body, Authorization=f"Bearer {page.token}")
     assert status == 409 and said in json.loads(text)["error"]
+
+
+@pytest.mark.parametrize(
+    "body", ["{}", '{"worker": 0, "loop": 0, "dry": 1}', '{"worker": 0, "loop": [[]], "dry": true}']
+)
+def test_a_loop_is_switched_by_numbers_alone(page: Shown, body: str) -> None:
+    status, text = answer(page, "/api/loops", "POST", body, Authorization=f"Bearer {page.token}")
+    assert status == 409 and "a loop is switched by the number of its worker" in json.loads(text)["error"]
+
+
+def test_a_body_that_does_not_come_is_given_up() -> None:
+    class Silent:
+        async def stream(self) -> AsyncIterator[bytes]:
+            """Half of it."""
+            yield b"{"
+            await trio.sleep_forever()
+
+    with pytest.raises(BadAsking, match="within 5 seconds"):
+        trio.run(app._body, Silent(), clock=MockClock(autojump_threshold=0))
 
 
 def test_too_much_is_refused(page: Shown) -> None:

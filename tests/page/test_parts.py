@@ -13,7 +13,6 @@ import dataflow
 import megaphone
 from dataflow.page.latency import LONGEST, Curves
 from dataflow.page.layers import place
-from dataflow.page.reasons import find_reasons
 from dataflow.page.seeing import look, pairs_of, parts_of
 from dataflow.page.shapes import shape_key, shapes
 from dataflow.run.bins import read_bins
@@ -86,21 +85,6 @@ def test_a_look_has_rates_between_two_readings(
 class _Status:
     def __init__(self, workers: list[WorkerReading]) -> None:
         self.workers, self.facts, self.silent = workers, {"name": "x"}, dict[str, str]()
-
-
-def test_reasons_name_who_waits_for_what(seen: tuple[list[HoldingReading], list[WorkerReading], object]) -> None:
-    _, (was, now), _ = seen
-    calm = replace(was, run_delay=-1.0), replace(now, run_delay=-1.0, busy=was.busy, pressing=(), waiting=was.waiting)
-    assert find_reasons([(*calm, 1.0)]) == [["calm", "Nothing waits: all that comes is processed as it comes."]]
-    pressed = replace(calm[1], pressing=((1, "data on its way"),), on_its_way=9 << 20, limit=8 << 20)
-    ((level, text),) = find_reasons([(calm[0], pressed, 1.0)])
-    assert level == "bad" and text.startswith("Sources of worker 0 wait, because worker 1 is under pressure by data on")
-    full = replace(calm[1], busy=was.busy + 0.95)
-    ((level, text),) = find_reasons([(calm[0], full, 1.0)])
-    assert level == "warn" and "busy for 95% of the time" in text
-    stalled = replace(calm[1], run_delay=was.run_delay + 0.5)
-    ((level, text),) = find_reasons([(replace(calm[0], run_delay=was.run_delay), stalled, 1.0)])
-    assert level == "warn" and "The host did not let worker 0 run for 50%" in text
 
 
 def test_curves_take_each_sample_once_and_are_bounded(

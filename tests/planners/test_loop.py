@@ -275,7 +275,8 @@ def report(worker: int, interval: int, bins: list[int], **more: Any) -> Load:
 def controlled(**more: Any) -> Any:
     """A controller of which the loop sees what a test says."""
     configuration = tuple(number % 2 for number in range(BINS))
-    given = {"statistics": Statistics(BINS), "configuration": configuration, "pinned": {}, "busy": False, "peers": 2}
+    given = {"statistics": Statistics(BINS), "configuration": configuration, "pinned": {}, "busy": False}
+    given |= {"members": (0, 1)}
     return SimpleNamespace(**given | {"pins_keys": False, "settled": None, "counts": np.ones(BINS, np.int64)} | more)
 
 

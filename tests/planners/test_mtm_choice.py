@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from planners.intervals.ssm import ssm
 from planners.model import Intervals, Tasks
 from planners.mtm import tables as stored
 from planners.mtm.choice import Tables, mtm_aware, mtm_choice
+from planners.mtm.grids import coarse
 from planners.mtm.problem import MTMProblem
 from planners.mtm.projection import Projected, project
 from planners.mtm.transitions import Transitions
@@ -150,3 +152,50 @@ def test_only_the_cheap_end_of_a_table_is_read(tmp_path: Path, monkeypatch: pyte
     now = Intervals(solved.problem.partitionings(6).cuts()[rank].tolist())  # to stay costs nothing
     assert mtm_choice(now, nodes=6, tables=watched).total == pytest.approx(0.9 * best)
     assert 0 < len(read) < len(groups)
+
+
+# Tables on a grid
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_off_the_grid_a_walk_costs_no_more_than_on_it(seed: int) -> None:
+    """By what all later steps cost on average, from every partitioning there is, going by these choices for ever; and
+    never less than the exact optimum, which is what the choice promises at most."""
+    rng = np.random.default_rng(seed)
+    m, gamma, tau = int(rng.integers(6, 9)), 0.8, float(rng.choice([0.6, 1.0]))
+    tasks = Tasks(rng.integers(1, 9, m), rng.integers(2, 5, m))
+    matrix = Transitions([2, 3], [[0.3, 0.7], [0.6, 0.4]])
+    gridded = MTMProblem(tasks, matrix, tau, gamma, coarse(tasks, m - 2))
+    exact = project(MTMProblem(tasks, matrix, tau, gamma), 1e-12)
+    tables = Tables.of(project(gridded, 1e-12))
+    states = [(n, tuple(row)) for n in (2, 3) for row in exact.problem.partitionings(n).cuts().tolist()]
+    promised = dict.fromkeys(states, 0.0)
+    for _ in range(200):  # the costs of going by these choices, by repetition
+        promised = {
+            (n, cuts): sum(
+                matrix.probability(n, then) * (price + gamma * promised[then, chosen])
+                for then, price, chosen in _choices(cuts, tables)
+            )
+            for n, cuts in states
+        }
+    for n in (2, 3):
+        lists = gridded.in_tasks(gridded.partitionings(n).cuts()).tolist()
+        for cuts in lists:
+            assert promised[n, tuple(cuts)] <= tables.cost(n, cuts) + 1e-6, (n, cuts)
+        for rank, row in enumerate(exact.problem.partitionings(n).cuts().tolist()):
+            assert promised[n, tuple(row)] >= exact.costs[n][rank] - 1e-6
+    _choices.cache_clear()
+
+
+@cache
+def _choices(cuts: tuple[int, ...], tables: Tables) -> list[tuple[int, float, tuple[int, ...]]]:
+    """By next node count: what the step costs, and where it leads."""
+    made = []
+    for then in (2, 3):
+        choice = mtm_choice(Intervals(cuts), nodes=then, tables=tables)
+        assert choice.plan.met and choice.total == pytest.approx(choice.plan.cost + 0.8 * choice.projected)
+        ends = choice.plan.assignment.intervals().cuts
+        m = ends[-1]
+        distinct = sorted({*ends})
+        made.append((then, choice.plan.cost, (*distinct, *[m] * (then + 1 - len(distinct)))))
+    return made

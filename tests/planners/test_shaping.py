@@ -158,7 +158,7 @@ def test_a_running_operator_grows_and_is_balanced() -> None:
 
 def test_operators_with_a_number_of_bins_are_left_alone() -> None:
     class Fixed:
-        counts, busy = np.ones(8, np.int64), True
+        counts, busy, members = np.ones(8, np.int64), True, (0, 1)
 
     assert Driver(Fixed(), Loop(by_bins()))._shaping is None  # type: ignore[type-var]
     Fixed.counts = np.array([4, 4])

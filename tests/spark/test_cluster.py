@@ -22,13 +22,14 @@ STORY = """
     import program
     import dataflow.spark
     from dataflow.spark.rooms import start_session
+    from tests.spark import growing
 
     master, folder = sys.argv[1:3]
     session = start_session(master, dict(each.removeprefix("--conf=").split("=", 1) for each in sys.argv[3:]))
 
-    def attempt(title, *arguments, workers=2, **options):
+    def attempt(title, *arguments, main=program.main, workers=2, **options):
         try:
-            results = dataflow.spark.execute(program.main, *arguments, workers=workers, session=session, **options)
+            results = dataflow.spark.execute(main, *arguments, workers=workers, session=session, **options)
             print("=", title, results)
         except dataflow.DataflowError as error:
             print("!", title, type(error).__name__, error, getattr(error, "__notes__", ""))
@@ -43,6 +44,10 @@ STORY = """
     attempt("replaced", "worker", f"{folder}/replaced", recovery=recovery)
     attempt("lost", "executor", f"{folder}/lost")
     attempt("found", "executor", f"{folder}/found", recovery=dataflow.Recovery(f"{folder}/other", every=1000.0))
+    attempt("grown", [2, 1, 2, 3], main=growing.main, workers=1)
+    recovery = dataflow.Recovery(f"{folder}/third", every=0.2)
+    attempt("joined", [2], "executor", f"{folder}/joined", main=growing.main, workers=1)
+    attempt("again", [2], "executor", f"{folder}/again", main=growing.main, workers=1, recovery=recovery)
     session.stop()
 """
 
@@ -61,17 +66,28 @@ def test_a_standalone_cluster(arena: Arena, standalone: str) -> None:
     assert "NotAsGuest 3 workers need 3 slots" in told["crowded"] and "there are 2" in told["crowded"]
     assert "worker 1 was killed by signal 9" in ended.err and ": restart 1 of 2, from the beginning" in ended.err
     assert "ExecutorLost the executor with worker 1 is gone" in told["lost"] and "recovery=" in told["lost"]
-    assert "is gone" in ended.err and "restart 1 of 5, as another job from the last snapshot" in ended.err
+    assert "is gone" in ended.err and "restart 1 of 5, as another job with 2 workers from the last" in ended.err
+    require_grown(told)
+
+
+def require_grown(told: dict[str, str]) -> None:
+    """Workers came and went, one too many was refused, and the executor of one that had joined was lost twice."""
+    (_, went), left, (last, _) = ast.literal_eval(told["grown"].partition("grown")[2].strip())
+    assert [state for state, _ in went] == ["done", "done", "done", "failed"] and (left, last) == (None, 2)
+    assert "2 workers have one each, and 1 more need 1 slots" in went[3][1]
+    assert "ExecutorLost the executor with worker 1 is gone" in told["joined"] and "recovery=" in told["joined"]
+    assert ast.literal_eval(told["again"].partition("again")[2].strip()) == [(0, [("done", None)]), (1, [])]
 
 
 def test_the_command_line_on_a_local_cluster(arena: Arena) -> None:
-    arena.write("program.py", PROGRAM)
-    command = ["run", "program:main", "--workers", "2", "--on", "spark", "--master", "local-cluster[2,1,1024]"]
+    program = "tests.spark.growing:from_shell"
+    command = ["run", program, "2,1,2", "--workers", "1", "--on", "spark", "--master", "local-cluster[2,1,1024]"]
     settings = [each for each in SETTINGS if "executor.memory" not in each]
-    ended = arena.cli(*command, "--prefix", *settings, environment=ENVIRONMENT).end(LONG)
+    state = ["--recovery", str(arena.folder / "state")]
+    ended = arena.cli(*command, "--prefix", *state, *settings, environment=ENVIRONMENT).end(LONG)
     assert ended.status == 0, ended.err
-    assert sorted(ended.out.splitlines()) == ["[worker 0] life of 0", "[worker 1] life of 1"]
-    assert "[worker 1] a word of 1" in ended.err
+    begun = {f"[worker {number}] begins: {number} {'later' if number else 'at first'}" for number in range(3)}
+    assert set(ended.out.splitlines()) == {*begun, "[worker 0] went: done done done"}
 
 
 def test_ctrl_c_ends_the_guests_with_their_finally_clauses(arena: Arena) -> None:

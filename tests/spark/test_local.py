@@ -33,7 +33,7 @@ def test_a_function_within_a_function_with_what_it_uses(spark: SparkSession, cap
 def test_too_few_slots(spark: SparkSession) -> None:
     async def main(worker: dataflow.Worker) -> None: ...
 
-    with pytest.raises(NotAsGuest, match=r"3 workers need 3 slots of the session at once, and there are 2 after 0.1 s"):
+    with pytest.raises(NotAsGuest, match=r"3 workers need 3 slots of the session at once, and there are 2 in all aft"):
         dataflow.spark.execute(main, workers=3, session=spark, wait=0.1)
 
 

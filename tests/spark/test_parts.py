@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from dataflow.comm.handshake import Identity
 from dataflow.errors import CannotTravel, ExecutorLost, NotAsGuest, Terminated, WorkerFailed
 from dataflow.launch.host_lives import ElsewhereFailed
 from dataflow.launch.printer import Printer
 from dataflow.launch.process import Settings
+from dataflow.launch.verdict import Unaccounted
 from dataflow.recovery.policy import Recovery
 from dataflow.spark.home import Home
 from dataflow.spark.job import explain
 from dataflow.spark.order import GuestOrder, ShippedMain, open_main, pack_main
 from dataflow.spark.outcome import Handed, decode_handed, encode_handed, judge
-from dataflow.spark.phone import ERR, OUT, home_digest
+from dataflow.spark.phone import ERR, OUT
 from dataflow.spark.shipping import MOST, pack
 from dataflow.spark.task import hold_ports, run_guest, unpack
 
@@ -178,15 +178,18 @@ def failed(error: BaseException) -> Handed:
 
 def test_the_first_cause_is_raised() -> None:
     elsewhere, raised = ElsewhereFailed("host 1 is gone", "end"), ValueError("oh no")
-    assert judge({0: Handed([1, 2]), 1: Handed([1, 2])}, {}) == [1, 2]
+    both = {0: 1, 1: 2}
+    assert judge({0: Handed(both), 1: Handed(both), 2: Handed({2: 7})}, {}) == [1, 2, 7]
     with pytest.raises(ValueError, match="oh no"):
         judge({0: failed(elsewhere), 1: failed(Terminated("told")), 2: failed(raised)}, {3: "killed"})
     with pytest.raises(WorkerFailed, match="the guest with worker 3 did not hand anything back: killed"):
-        judge({0: failed(elsewhere), 1: Handed([1])}, {3: "killed"})
+        judge({0: failed(elsewhere), 1: Handed(both)}, {3: "killed"})
     with pytest.raises(ElsewhereFailed, match="host 1 is gone"):
         judge({0: failed(Terminated("told")), 1: failed(elsewhere)}, {})
     with pytest.raises(Terminated):
-        judge({0: failed(Terminated("told")), 1: Handed([1])}, {})
+        judge({0: failed(Terminated("told")), 1: Handed(both)}, {})
+    with pytest.raises(ExecutorLost, match="gone"):  # whoever has lost it does not know why
+        judge({0: failed(Unaccounted("worker 2 cannot be reached", 2))}, {}, [WorkerFailed("x"), ExecutorLost("gone")])
 
 
 def test_outcomes_travel() -> None:
@@ -198,7 +201,7 @@ def test_outcomes_travel() -> None:
     assert isinstance(handed.error, ValueError) and handed.error.args == ("oh no", 3)
     assert handed.error.__notes__ == ["on worker 4"] and "test_parts.py" in str(handed.error.__cause__)
     assert handed.unsent == {"out": b"last words\n"}
-    assert decode_handed(0, encode_handed(Handed([None, {"a": 1}]))).results == [None, {"a": 1}]
+    assert decode_handed(0, encode_handed(Handed({0: None, 3: {"a": 1}}))).results == {0: None, 3: {"a": 1}}
     assert isinstance(decode_handed(2, encode_handed(failed(KeyboardInterrupt()))).error, Terminated)
 
 
@@ -206,14 +209,15 @@ def test_what_spark_says_is_put_in_words_about_workers() -> None:
     lost = explain(
         "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. Most recent failure "
         "reason: Stage failed because barrier task ResultTask(0, 1) finished unsuccessfully.\nExecutorLostFailure "
-        "(executor 1 exited caused by one of the running tasks) Reason: Command exited with code 137\n\tat org.apache.X"
+        "(executor 1 exited caused by one of the tasks) Reason: Command exited with code 137\n\tat org.apache.X",
+        range(2),
     )
     assert isinstance(lost, ExecutorLost) and lost.worker == 1
     assert str(lost) == "the executor with worker 1 is gone (Command exited with code 137)"
-    assert isinstance(explain("[SPARK-24819]: Barrier execution mode does not allow"), NotAsGuest)
-    assert isinstance(explain("... [SPARK-24942] ..."), NotAsGuest)
-    other = explain("Task 1 in stage 0.0 failed: boom\n\tat java.lang.Thread.run\nmore")
-    assert isinstance(other, WorkerFailed) and other.worker == 1 and str(other).endswith("boom more")
+    assert isinstance(explain("[SPARK-24819]: Barrier execution mode does not allow", range(2)), NotAsGuest)
+    assert isinstance(explain("... [SPARK-24942] ...", range(2)), NotAsGuest)
+    other = explain("Task 1 in stage 0.0 failed: boom\n\tat java.lang.Thread.run\nmore", range(4, 6))
+    assert isinstance(other, WorkerFailed) and other.worker == 5 and str(other).endswith("boom more")
 
 
 # Home
@@ -221,10 +225,10 @@ def test_what_spark_says_is_put_in_words_about_workers() -> None:
 _CALL = """
 import sys
 from dataflow.comm.handshake import Identity
-from dataflow.spark.phone import Phone, home_digest
+from dataflow.spark.phone import HOME_DIGEST, Phone
 worker, port, secret, ending = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode(), sys.argv[4] == "end"
 real = sys.stdout
-phone = Phone(Identity(secret, home_digest(2), worker), ("127.0.0.1", port))
+phone = Phone(Identity(secret, HOME_DIGEST, worker), ("127.0.0.1", port))
 print("said by", worker)
 print("half a line", end="")
 print("trouble of", worker, file=sys.stderr)
@@ -249,7 +253,7 @@ def printed(secrets: list[bytes], tell_end: bool = False) -> tuple[str, str, lis
     said: dict[int, str] = {}
 
     async def main() -> None:
-        home = Home(SECRET, 2, printers)
+        home = Home(SECRET, {0, 1}, printers)
         async with home.open("127.0.0.1") as (_, port), trio.open_nursery() as nursery:
 
             async def guest(worker: int, secret: bytes) -> None:
@@ -290,7 +294,7 @@ def test_whoever_does_not_know_the_secret_prints_nothing_and_keeps_its_lines() -
 
 def test_strangers_are_turned_away_and_guests_let_in() -> None:
     async def main() -> None:
-        home = Home(SECRET, 2, {OUT: Printer(None), ERR: Printer(None)})
+        home = Home(SECRET, {0, 1}, {OUT: Printer(None), ERR: Printer(None)})
         async with home.open("127.0.0.1") as (host, port):
             stranger = await trio.open_tcp_stream(host, port)
             await stranger.send_all(b"GET / HTTP/1.1\r\n\r\n" * 10)
@@ -302,6 +306,34 @@ def test_strangers_are_turned_away_and_guests_let_in() -> None:
     trio.run(main)
 
 
-def test_identities_differ_by_number_of_workers() -> None:
-    assert home_digest(2) != home_digest(3)
-    assert Identity(SECRET, home_digest(2), 0).cluster == home_digest(2)
+def test_what_guest_0_tells_and_what_it_is_told() -> None:
+    told: list[object] = []
+    calls: list[str] = []
+    code = """
+import queue, sys
+from dataflow.comm.handshake import Identity
+from dataflow.spark.phone import HOME_DIGEST, Phone
+real, heard = sys.stdout, queue.Queue()
+secret, port, number = sys.argv[1].encode(), int(sys.argv[2]), int(sys.argv[3])
+phone = Phone(Identity(secret, HOME_DIGEST, number), ("127.0.0.1", port), lambda *news: heard.put(news))
+phone.tell(["invite", [2, 3], "", "here", 7])
+print(heard.get(timeout=30) if number == 0 else "", phone.hang_up(), file=real)
+"""
+
+    async def main() -> None:
+        home = Home(SECRET, {0, 1}, {OUT: Printer(None), ERR: Printer(None)}, told.append)
+        async with home.open("127.0.0.1") as (_, port), trio.open_nursery() as nursery:
+
+            async def guest(number: int) -> None:
+                command = [sys.executable, "-c", code, SECRET.decode(), str(port), str(number)]
+                run = partial(subprocess.run, command, capture_output=True, text=True, check=True, timeout=60)
+                calls.append((await trio.to_thread.run_sync(run)).stdout)
+
+            for number in (0, 1):
+                nursery.start_soon(guest, number)
+            await home.wait_called([0, 1])
+            await home.cannot(2, "no slots")
+
+    trio.run(main)
+    assert told == [["invite", [2, 3], "", "here", 7]]  # and nothing that another guest says
+    assert any("(2, 'no slots') {}" in call for call in calls)

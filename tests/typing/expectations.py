@@ -15,6 +15,7 @@ from dataflow.columns import Columns
 from dataflow.lowlevel import Capability, Context, InputPort, MessageCapability, Notificator, OutputPort
 from dataflow.notebook import LiveRun, live
 from dataflow.operators.failing import CheckedStream
+from dataflow.operators.latecomers import TimedStream
 from dataflow.operators.replay import Event
 from dataflow.testing import Rehearsal, out_of_order, play, simulate
 from megaphone.assembly import CheckedMigratable, Handle, Migratable
@@ -61,6 +62,9 @@ def connectors(scope: dataflow.Scope) -> None:
     lines = scope.source(sources_with_positions.lines("logs", follow=True), ahead=4)
     assert_type(lines, Stream[str])
     assert_type(scope.source(sources_with_positions.parquet("events")), Stream[Columns])
+    rows = sources_with_positions.event_timed(sources_with_positions.json_lines("rows"), "t", "10s", late="stream")
+    assert_type(scope.source(rows), TimedStream[Any])  # of which what follows has its types
+    assert_type(scope.source(rows).map(len), Stream[int])
     assert_type(scope.source(sources_with_positions.generator(lambda start: range(start, 10))), Stream[int])
     assert_type(lines.sink(sinks.sqlite("out.db", "lines", columns=["line"])), Stream[Never])
     lines.sink(sinks.callback(lambda time, batch: print(batch)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 import trio
 
@@ -212,6 +215,27 @@ def test_what_is_refused(kind: Any, arguments: dict[str, Any], message: str) -> 
 
     with pytest.raises(ConstructionError, match=message):
         simulate(main, workers=1)
+
+
+def test_times_and_durations_are_what_python_numpy_and_json_have() -> None:
+    def counted(stream: Any) -> Any:
+        timed = stream.event_time("t", delay=np.timedelta64(5, "m"), every="1s", idle_after=timedelta(seconds=3))
+        kind = windows.sliding(timedelta(minutes=2), every=np.timedelta64(1, "m"))
+        return windows.window(timed, kind, n="count", moments="Europe/Berlin")
+
+    texts = ["2026-01-01T01:02:00+01:00", "2026-01-01T00:03:00Z"]
+    times = [date(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 5), np.datetime64("2026-01-01T00:01:00"), *texts]
+    out: list[Any] = []
+
+    async def main(worker: Worker) -> None:
+        with worker.dataflow(time="s") as scope:
+            counted(scope.source([{"t": time} for time in times])).inspect(lambda _, row: out.append(row))
+
+    simulate(main, workers=1)
+    hour = datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    found = [((row["window_start"] - hour) // timedelta(minutes=1), row["n"]) for row in out]
+    assert found == [(-1, 2), (0, 3), (1, 2), (2, 2), (3, 1)]
+    assert str(out[0]["window_end"]) == "2026-01-01 01:01:00+01:00"
 
 
 def test_a_count_window_has_a_record() -> None:

@@ -56,6 +56,8 @@ class Shape:
 class Program(Protocol):
     """A workload as a dataflow."""
 
+    inputs: tuple[str, ...]
+
     def epochs(self, shape: Shape) -> Iterator[Tables]:
         """What all workers send together, epoch by epoch: the same on every worker."""
 
@@ -142,6 +144,8 @@ def homes(keys: int) -> NDArray[np.int32]:
 class Words:
     """Counts of words: synthetic ones that fluctuate, or those of a social network."""
 
+    inputs: tuple[str, ...] = ("words",)
+
     def __init__(self, social: bool = False) -> None:
         self._social = social
 
@@ -215,6 +219,7 @@ def add_partial(key, value, state):  # type: ignore[no-untyped-def]
 class Trades:
     """The self-join over a window, on stock exchange records."""
 
+    inputs: tuple[str, ...] = ("trades",)
     window = 20  # epochs
 
     def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:
@@ -234,6 +239,7 @@ class Trades:
 class Revenue:
     """The continuous TPC-H Q5, for all regions at once: who buys and who supplies changes between intervals."""
 
+    inputs: tuple[str, ...] = ("customer", "supplier", "orders", "lineitem")
     window = 20  # epochs
 
     def build(self, streams: dict[str, ColumnStream], keep: Steered) -> Stream[Columns]:

@@ -35,6 +35,7 @@ class SkewStream:
     table: int = TABLE  # N_A
     cost: float = 25e-6
     spare: int | None = None  # the epoch from which on worker 1, which starts empty, may be used
+    joins: int | None = None  # the epoch at which one more worker is asked for
     shape: Shape = field(default_factory=Shape)
 
     def but(self, **changes: Any) -> SkewStream:
@@ -80,8 +81,9 @@ class SkewOutcome:
         return 1e3 * float(np.median(self.latencies[round(start * len(self.latencies)) :]))
 
     def timeline(self, points: int) -> list[tuple[float, float, float]]:
-        """So many stretches of the stream: the share up to which each goes, its end in seconds, and its throughput."""
-        shares = np.linspace(0, 1, points + 1)
+        """So many stretches of the stream, or as many as there are epochs: the share up to which each goes, its end in
+        seconds, and its throughput."""
+        shares = np.linspace(0, 1, min(points, len(self.done) - 1) + 1)
         return [
             (float(end), self.done[round(end * (len(self.done) - 1))], self.throughput(start, end))
             for start, end in pairwise(shares)
@@ -102,11 +104,11 @@ def _greatest(keys: NDArray[np.int64]) -> float:
 
 
 async def main(worker: dataflow.Worker, stream: SkewStream) -> SkewOutcome:
-    """One worker's run, with a few epochs outstanding."""
+    """One worker's run, with a few epochs outstanding. A worker that joins sends nothing: it takes over bins."""
     program = PROGRAMS[stream.data]
-    epochs = [*program.epochs(stream.shape)]
+    epochs = [*program.epochs(stream.shape)] if worker.index < WORKERS else []
     with worker.dataflow() as scope:
-        made = {name: scope.input(name) for name in epochs[0]}
+        made = {name: scope.input(name) for name in program.inputs}
         keep = Steered(scope, stream.cost, stream.shape.window)
         probe = program.build({name: records for name, (_, records) in made.items()}, keep).probe()
     controllers = [megaphone.Controller(control, operator) for control, operator in keep.made]
@@ -117,11 +119,13 @@ async def main(worker: dataflow.Worker, stream: SkewStream) -> SkewOutcome:
         for control, _ in keep.made:
             control.send([megaphone.Assign((0,) * BINS)], at=0)
     done, sent, ahead = [], [], 2
-    for epoch, tables in enumerate(epochs):
+    for epoch in range(worker.resume_at, stream.shape.intervals * stream.shape.epochs):
         now = epoch
         sent.append(time.perf_counter())
-        for name, (handle, _) in made.items():
-            handle.send({of: column[worker.index :: worker.peers] for of, column in tables[name].items()})
+        for name, columns in epochs[epoch].items() if epochs else ():
+            made[name][0].send({of: column[worker.index :: WORKERS] for of, column in columns.items()})
+        if worker.index == 0 and epoch == stream.joins:
+            worker.scale(WORKERS + 1)
         for driver in drivers:
             if driver is not None and (stream.spare is None or epoch >= stream.spare):
                 driver.step()

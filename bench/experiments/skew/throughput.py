@@ -164,8 +164,21 @@ def skew_15(run: Run) -> None:
             run.report(f"{data}, {label}: at the end", last, "records/s", baseline=outcome.throughput(0.0, 0.2))
         panels.append(panel)
     caption = f"{_caption(base, 'theta', 'f', 'keys', 'z')}; all bins start at one worker, and the loop (PKG: its "
-    caption += f"choice of two) may act from epoch {base.spare} on{_REAL}"
-    draw(run, "A second worker from a quarter of the stream on", caption, *panels)
+    caption += f"choice of two) may act from epoch {base.spare} on; right: a third worker is asked for then, and joins"
+    panels.append(_third(run, base))
+    draw(run, "One more worker from a quarter of the stream on", caption + _REAL, *panels)
+
+
+def _third(run: Run, base: SkewStream) -> Panel:
+    """A worker that really joins: bins are dealt out to it evenly; the loop goes on from there."""
+    panel = Panel("seconds", "throughput on social data, 2 to 3 workers (1,000 records/s)")
+    base = _paper(base, "social").but(spare=None, joins=base.spare)
+    for mode, label in run.each("a third worker", [("Mixed", "Mixed, θ = 0.1"), ("hashing", "bins dealt out evenly")]):
+        outcome = measure(base.but(mode=mode, theta=0.1))
+        _add_timeline(panel, label, outcome, 12, seconds=True)
+        before, last = outcome.throughput(0.0, 0.2), outcome.throughput(0.75)
+        run.report(f"a third worker joins, {label}: at the end", last, "records/s", baseline=before)
+    return panel
 
 
 @figure("skew-16", "TPC-H Q5 whose foreign keys change with every interval: throughput over time")

@@ -27,6 +27,8 @@ async def at_worker(pump: Pump, arguments: Arguments) -> object:
     """A reading."""
     _, operator = find_operator(pump, text_of(arguments, "operator"))
     first, last, cells = (_number(arguments, name) for name in ("first", "last", "cells"))
+    if last < first:
+        raise Refused(f"bins are asked for from a first to a last one, not from {first} to {last}")
     return read_bins(operator, pump.index, first, last, cells)
 
 

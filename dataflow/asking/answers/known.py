@@ -59,4 +59,5 @@ AT_WORKER: Mapping[str, Answering[Pump]] = {
     "drain": scale.drain_at_worker,
     "members": scale.members_at_worker,
     "guests": scale.guests_at_worker,
+    "absent": scale.absent_at_worker,
 }

@@ -33,12 +33,23 @@ async def scale_at_worker(pump: Pump, arguments: Arguments) -> object:
 
 
 async def guests_at_worker(pump: Pump, arguments: Arguments) -> object:
-    """Workers of another host want to join: the number of the first, when it is their turn, and who is there."""
+    """Workers of another host want to join: the number of the first, when it is their turn, who is there, and who
+    joins with them, where."""
     if pump.changes.scaling is None:
         raise Refused(f"worker {pump.roster.leader} decides who takes part")
     at = [(require_text(host), port) for host, port in arguments["at"]]  # type: ignore[attr-defined]
-    numbers = await pump.changes.scaling.admit(at).wait_numbered()
-    return [numbers[0], list(pump.roster.present)]
+    number = arguments.get("number")
+    guests, place = pump.changes.scaling.admit(at, number if isinstance(number, int) else None)
+    first, fellows = await guests.wait_numbered(place, len(at))
+    return [first, list(pump.roster.present), [list(each) for each in fellows]]
+
+
+async def absent_at_worker(pump: Pump, arguments: Arguments) -> object:
+    """Workers that were invited do not come, and why."""
+    await trio.lowlevel.checkpoint()
+    if pump.changes.scaling is not None:
+        pump.changes.scaling.cannot_come(int(arguments["number"]), str(arguments["why"]))  # type: ignore[call-overload]
+    return None
 
 
 async def drain_at_run(run: NamedRun, arguments: Arguments) -> object:

@@ -91,7 +91,7 @@ def mark_episodes(axes: Axes, episodes: Sequence[Episode], until: float, known: 
         axes.axvline(begin, color=GREY, linewidth=0.8, zorder=0)
         if len(episodes) <= 8:
             took = "not ended" if episode.seconds is None else duration(episode.seconds)
-            text = took if episode.name == known else f"{episode.name}\n{took}"
+            text = took if known.endswith(episode.name) else f"{episode.name}\n{took}"
             axes.annotate(
                 text, (begin, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
                 fontsize=8, color=GREY, va="bottom", linespacing=1.15,

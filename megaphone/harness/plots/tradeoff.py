@@ -43,7 +43,7 @@ def latency_against_duration(
     parameters = list(dict.fromkeys(point.parameter for point in migrations))
     for number, strategy in enumerate(strategies):
         mine = [point for point in migrations if point.strategy == strategy]
-        xs, ys = [max(p.seconds, 1e-6) for p in mine], [max(p.max_latency, 1e-6) for p in mine]
+        xs, ys = [max(p.seconds, 1e-6) for p in mine], [max(p.max_latency * 1e3, 1e-3) for p in mine]
         colour = COLOURS[number % len(COLOURS)]
         if parameters != [""]:
             axes.plot(xs, ys, color=colour, linewidth=1, alpha=0.6)
@@ -51,13 +51,13 @@ def latency_against_duration(
             marker = MARKERS[parameters.index(point.parameter) % len(MARKERS)]
             axes.plot([x], [y], marker, color=colour, markersize=7, markeredgecolor="white", markeredgewidth=0.6)
         axes.plot([], [], color=colour, marker="o" if parameters == [""] else "", linewidth=2, label=strategy)
-    durations, latencies = [point.seconds for point in migrations], [point.max_latency for point in migrations]
+    durations, latencies = [point.seconds for point in migrations], [point.max_latency * 1e3 for point in migrations]
     for axis, values, limit in ((axes.xaxis, durations, axes.set_xlim), (axes.yaxis, latencies, axes.set_ylim)):
         low, high = _limits([value for value in values if value > 0])
         log_axis(axis, low, high)
         limit(low, high)
     axes.set_xlabel("duration of the migration in s")
-    axes.set_ylabel("maximum latency during it in s")
+    axes.set_ylabel("maximum latency during it in ms")
     if migrations:
         _explain(axes, parameters, legend)
     return finish(figure, title, caption)
