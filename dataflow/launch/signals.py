@@ -48,10 +48,10 @@ class Signals:
             if self._received != [signal.SIGTERM] or self.on_first is None:
                 break
             first, self.on_first = self.on_first, None
+            self._news = trio.Event()
             if not first():
                 break
-            self._received.clear()
-            self._news = trio.Event()
+            del self._received[0]  # not all: another may have come while the first was acted upon
         meaning = self.meaning()
         assert meaning is not None
         raise meaning
