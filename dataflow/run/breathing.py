@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import inf
 
-import trio
-
 OFTEN = 16  # times that main goes on before other tasks have their turn
 _LONG = 500e-6  # seconds
 
@@ -17,12 +15,11 @@ class Breath:
         self._last = -inf  # when main last let all others run
         self._since = 0  # how often it has not, since
 
-    async def take(self, now: float, pumped: bool) -> None:
-        """A checkpoint: it can be cancelled, and all others have their turn every 16th time, and after half a
-        millisecond; each time, if no pump runs in this loop (a simulation)."""
+    def held(self, now: float) -> bool:
+        """Whether main may go on: all others have their turn every 16th time, and after half a millisecond. If not, it
+        must let them now."""
         self._since += 1
-        if pumped and self._since < OFTEN and now - self._last < _LONG:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            self._last, self._since = now, 0
-            await trio.lowlevel.checkpoint()
+        if self._since < OFTEN and now - self._last < _LONG:
+            return True
+        self._last, self._since = now, 0
+        return False

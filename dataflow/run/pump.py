@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from math import inf
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING
 
 import trio
@@ -234,13 +234,16 @@ class Pump(Receiving):
             return  # the exception is on its way out; another step would only raise again
         self._stepping = True
         try:
-            if self._mailbox:
-                self.take_mail()
             changes = self.changes
-            if changes.stopped:
-                return
-            if self.stirred:
-                self._step_dataflows()
+            for _ in range(2):  # a dataflow's step looks what others have sent: mostly the answer, which is taken here
+                if self._mailbox:
+                    self.take_mail()
+                if changes.stopped:
+                    return
+                if self.stirred:
+                    self._step_dataflows()
+                if not self._mailbox:
+                    break
             if changes.left:
                 changes.leaving.look()
             if self._idle_waiters:
@@ -344,8 +347,18 @@ class Pump(Receiving):
             self._alarm.due.append(self)
 
     async def breathe(self) -> None:
-        """A checkpoint for a main that has not waited."""
-        await self._breath.take(self.clock.now(), self._pumped)
+        """A checkpoint for a main that has not waited. It goes on at once, or when others have had their turn: so it
+        still looks by itself, and nobody needs to ring."""
+        if not self._pumped:
+            await trio.lowlevel.checkpoint()  # a simulation: others have their turn each time
+        elif self._breath.held(perf_counter()):
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            self._attends = False
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:
+                self._attend()
 
     def _fail_in_run(self, error: Exception) -> None:
         self._failure = error
