@@ -23,7 +23,7 @@ WEIGHED = 255  # one message in 256 is weighed, where nobody needs its weight bu
 class LocalChannel:
     """To an input of the same worker."""
 
-    __slots__ = ("_counts", "_index", "_operator", "_port", "_queue")
+    __slots__ = ("_counts", "_index", "_operator", "_port", "_queue", "_schedule")
 
     most: Time = None  # of what does not leave the worker nobody asks
 
@@ -32,6 +32,7 @@ class LocalChannel:
         self._index = target.index
         self._queue = target.queue
         self._operator = target.operator
+        self._schedule = dataflow.schedule
         self._port = target
 
     def prepare(self, batch: Batch) -> Batch:
@@ -55,7 +56,8 @@ class LocalChannel:
             port.weigh(batch)
         operator = self._operator
         if not operator.active:
-            operator.activate()
+            operator.active = True  # as `activate` does
+            self._schedule(operator.number)
 
     def check(self, batch: Batch) -> None:
         """Nothing is refused."""
@@ -97,7 +99,11 @@ class RoutedChannel:
 
     def prepare(self, batch: Batch) -> Sequence[Batch]:
         """The parts of the batch, one per worker. Calls the program's key function, which may raise."""
-        return self.split(batch, self._peers)
+        try:  # as in `split`, which would be another call for each batch
+            return self._pact.split(batch, self._peers)
+        except Exception as error:
+            error.add_note(f"in the key of {self._target}")
+            raise
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         """The parts of the batch for so many workers."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
-from dataflow.channels.blame import name_last
+from dataflow.channels.blame import name_last, name_record
 from dataflow.channels.hashing import stable_hash
 from dataflow.columns.batch import Columns
 from dataflow.errors import ConstructionError
@@ -64,6 +64,8 @@ class Exchange(Pact):
 
     def split(self, batch: Batch, peers: int) -> Sequence[Batch]:
         key = self.key
+        if type(batch) is list and len(batch) == 1:
+            return self._place(batch, peers)
         records = iter(batch)
         try:
             if isinstance(batch, Columns):  # a row is a tuple to the key, and stays a row of columns
@@ -77,6 +79,18 @@ class Exchange(Pact):
         except Exception as error:
             name_last(error, batch, records)
             raise
+        return parts
+
+    def _place(self, batch: list[Record], peers: int) -> Sequence[Batch]:
+        """The same for one record, without a list for each worker: most epochs are small."""
+        try:
+            k = self.key(batch[0])
+            to = (k if type(k) is int else stable_hash(k)) % peers
+        except Exception as error:
+            name_record(error, batch[0])
+            raise
+        parts: list[list[Record]] = [[]] * peers
+        parts[to] = [batch[0]]
         return parts
 
 

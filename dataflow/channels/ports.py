@@ -125,12 +125,6 @@ class InputPort(Generic[D]):
         if isinstance(batch, list | Columns):
             self.width = weigh(batch) / len(batch)
 
-    def note_remote(self, records: int, size: int) -> None:
-        """Counts a message from another worker."""
-        self.messages += 1
-        self.remote_records += records
-        self.remote_bytes += size
-
     @property
     def frontier(self) -> Antichain:
         """The times that may still arrive here."""
@@ -155,6 +149,7 @@ class OutputPort(Generic[E]):
         self.domain = domain
         self.index = -1  # of its location, once the graph is frozen
         self._maps = {number: path.compiled() for number, path in connections.items()}  # by input
+        self.unchanged = {number for number, path in self._maps.items() if path is None}  # inputs whose times stay
         self.held: dict[Time, int] = {}  # capabilities on this worker, by time; for explanations
         self._early: list[tuple[Time, int]] = []  # what was counted before the graph was frozen
         self.revoked = False  # whether all capabilities were ended at once
@@ -227,7 +222,8 @@ class OutputPort(Generic[E]):
             given = _as_batch(batch, self.operator.label)
         count = len(given)
         if count:
-            self.send(time, given)
+            if self._channels:
+                self.send(time, given)
             self.given += count
 
     def send(self, time: Time, batch: Batch) -> None:

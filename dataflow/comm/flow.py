@@ -31,8 +31,10 @@ def weigh(batch: Value) -> int:
     >>> weigh([1, 2, 3]), weigh(["x" * 1000] * 10)
     (192, 10640)
     """
-    size = getattr(batch, "nbytes", None)
-    if size is not None:
+    if type(batch) is list:
+        if len(batch) == 1:
+            return _weigh_row(batch[0])
+    elif (size := getattr(batch, "nbytes", None)) is not None:
         return int(size)
     sample = batch[:: max(1, len(batch) // _SAMPLE)][:_SAMPLE]
     return len(batch) * sum(map(_weigh_row, sample)) // len(sample) if sample else 0
@@ -87,7 +89,10 @@ class Flow:
         """Data was sent. True if that puts this worker, `me`, under pressure, which it must say to all."""
         self.on_its_way += size
         self._unacknowledged[to] = self._unacknowledged.get(to, 0) + size
-        self.most = max(self.most, self.on_its_way)
+        if self.on_its_way > self.most:
+            self.most = self.on_its_way
+        if self.on_its_way <= self.limit and not self._pressing:
+            return None
         return self._changed(me, ON_ITS_WAY, self.on_its_way)
 
     def acknowledged(self, me: int, size: int, by: int) -> bool | None:

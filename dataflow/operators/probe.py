@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataflow.errors import ConstructionError
@@ -53,12 +54,13 @@ class Probe:
         dataflow = self._dataflow
         if dataflow.dropped:
             dataflow.require_alive()
-        here, could_see = self._location(), dataflow.tracker.could_see
+        here = self._index if self._index >= 0 else self._location()
+        could_see = dataflow.tracker.could_see
         if not could_see(here, time):
             await trio.lowlevel.checkpoint()
             return
         # What was just sent may be all that is missing, and the answer to it may be a moment away.
-        if dataflow.pump.comes_true(lambda: not could_see(here, time)):
+        if not dataflow.pump.outlasts(partial(could_see, here, time)):
             await dataflow.pump.breathe()
             return
         entry = (time, Signal())

@@ -135,8 +135,8 @@ class AcyclicTracker(Tracker):
     def _apply(self, changes: Iterable[Change]) -> list[int]:
         """Updates the counts; returns a heap of the locations whose least pointstamp changed."""
         dirty: set[int] = set()
-        lows, all_counts = self._lows, self._counts
-        for (here, time), diff in changes:
+        lows, all_counts, heaps = self._lows, self._counts, self._heaps
+        for (here, time), diff in changes:  # all in one function: it runs for each message that is sent or taken
             if not diff:
                 continue
             counts = all_counts[here]
@@ -151,27 +151,23 @@ class AcyclicTracker(Tracker):
                 self.outstanding -= 1
             if before <= 0:
                 if after > 0:
-                    self._push(here, time)
+                    heap = heaps[here]
+                    if not heap:
+                        heap.append(time)
+                    elif len(heap) > 2 * len(counts) + 16:  # a time that comes and goes must not fill the heap
+                        heap[:] = sorted(t for t, n in counts.items() if n > 0)
+                    else:
+                        heappush(heap, time)
                     if time < lows[here]:
                         lows[here] = time
                         dirty.add(here)
             elif after <= 0 and time == lows[here]:
-                lows[here] = self._find_low(here)
+                heap = heaps[here]
+                while heap and (heap[0] not in counts or counts[heap[0]] <= 0):
+                    heappop(heap)
+                lows[here] = heap[0] if heap else inf
                 dirty.add(here)
         return sorted(dirty) if len(dirty) > 1 else list(dirty)
-
-    def _push(self, here: int, time: int) -> None:
-        heap, counts = self._heaps[here], self._counts[here]
-        if len(heap) > 2 * len(counts) + 16:  # a time that comes and goes must not fill the heap
-            heap[:] = sorted(t for t, n in counts.items() if n > 0)
-        else:
-            heappush(heap, time)
-
-    def _find_low(self, here: int) -> float:
-        heap, counts = self._heaps[here], self._counts[here]
-        while heap and counts.get(heap[0], 0) <= 0:
-            heappop(heap)
-        return heap[0] if heap else inf
 
     def frontier(self, index: int) -> Antichain:
         """The times that may still be seen at a location."""

@@ -11,7 +11,7 @@ from dataflow.text import show
 from dataflow.time.order import Time
 from dataflow.time.timestamp import Domain, Product
 
-_USUAL = 1 << 63  # integer times below this need no second look
+USUAL = 1 << 63  # integer times below this need no second look
 
 
 class Validity:
@@ -37,7 +37,7 @@ class Validity:
                 raise ProtocolError(
                     f"worker {sender} tells of progress at location {location}, and this dataflow has {count}"
                 )
-            if not (plain and type(time) is int and 0 <= time < _USUAL):  # nearly all are: a call costs as much again
+            if not (plain and type(time) is int and 0 <= time < USUAL):  # nearly all are: a call costs as much again
                 self.require_time(sender, location, time)
 
     def require_time(self, sender: int, location: int, time: Time) -> None:

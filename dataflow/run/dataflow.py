@@ -27,7 +27,7 @@ from dataflow.members.joining import Joinable, begin
 from dataflow.progress.broadcast import Inbox
 from dataflow.progress.graph import Graph, Source, Target
 from dataflow.progress.tracker import make_tracker
-from dataflow.progress.validity import Validity
+from dataflow.progress.validity import USUAL, Validity
 from dataflow.run.agreement import first_difference
 from dataflow.run.completion import StreamEnds
 from dataflow.run.interest import EVERYTHING, bit
@@ -76,6 +76,7 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
         self.greeted: set[int] = set()
         self._held: dict[int, list[Message]] = {}  # by sender, messages that arrived before its Hello
         self._inputs: dict[int, InputPort] = {}  # by index of location
+        self._remote: dict[int, InputPort] = {}  # those of them to which others send
         self._early_watchers: list[tuple[Source | Target, Callable[[], None]]] = []
 
     # Construction
@@ -120,6 +121,8 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
         for port in operator.inputs:
             port.index = self.graph.index(Target(operator.number, port.number))
             self._inputs[port.index] = port
+            if not isinstance(port.pact, Pipeline):
+                self._remote[port.index] = port
             if operator.watches_frontier:
                 self._watchers[port.index].append(operator.activate)
         for output in operator.outputs:
@@ -187,15 +190,15 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
             if isinstance(message, Data):
                 self.pump.took(message.sender, message.size)
             return
-        if isinstance(message, Hello):
+        if type(message) is Data and message.sender in self.greeted:  # most are
+            self._receive_data(message)
+        elif isinstance(message, Hello):
             self._greet(message)
         elif message.sender not in self.greeted:
             self._held.setdefault(message.sender, []).append(message)
         elif isinstance(message, Progress):
             self._validity.require(message.sender, message.batch.changes)
             self.hear(self.inbox.accept(message.batch))
-        elif isinstance(message, Data):
-            self._receive_data(message)
         elif isinstance(message, Taken):
             self._receive_acknowledgement(message)
         elif isinstance(message, Dropped):
@@ -210,18 +213,23 @@ class Dataflow(Stepping, TakesSnapshots, Joinable):
             self.receive(message)
 
     def _receive_data(self, message: Data) -> None:
-        port = self._inputs.get(message.channel)
-        if port is None or isinstance(port.pact, Pipeline):
+        port, time, size = self._remote.get(message.channel), message.time, message.size
+        if port is None:
             raise ProtocolError(f"worker {message.sender} sent data for channel {message.channel}, which nobody reads")
-        self._validity.require_time(message.sender, message.channel, message.time)
-        port.queue.append((message.time, message.batch))
-        port.note_remote(len(message.batch), message.size)
-        port.operator.owed.append((message.sender, message.size))
+        if not (self._integers_only and type(time) is int and 0 <= time < USUAL):  # a call costs as much again
+            self._validity.require_time(message.sender, message.channel, time)
+        port.queue.append((time, message.batch))
+        port.messages += 1
+        port.remote_records += len(message.batch)
+        port.remote_bytes += size
+        operator = port.operator
+        operator.owed.append((message.sender, size))
         if port.acknowledged:
-            port.owed[message.sender] = port.owed.get(message.sender, 0) + message.size
+            port.owed[message.sender] = port.owed.get(message.sender, 0) + size
         elif self.beginning is not None and not port.pact.audience:
             self.pump.changes.fed()
-        port.operator.activate()
+        if not operator.active:
+            operator.activate()
 
     def _receive_acknowledgement(self, message: Taken) -> None:
         """Another worker has taken data that this worker sent."""

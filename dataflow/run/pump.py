@@ -246,7 +246,7 @@ class Pump(Receiving):
                     break
             if changes.left:
                 changes.leaving.look()
-            if self._idle_waiters:
+            if self._idle_waiters.waiting:
                 self._wake_idle()
         except BaseException:
             self._failed = True
@@ -256,7 +256,7 @@ class Pump(Receiving):
 
     def _step_dataflows(self) -> None:
         stirred, self.stirred = self.stirred, []
-        self.meter.stepped = stirred
+        self.meter.stepped = [*self.meter.stepped, *stirred] if self.meter.stepped else stirred
         for dataflow in stirred:
             if not dataflow.dropped:  # what has ended says nothing more
                 dataflow.step()
@@ -322,28 +322,32 @@ class Pump(Receiving):
         self.turn(collected=True)
         return True
 
-    def comes_true(self, happened: Callable[[], bool]) -> bool:
-        """For a main that is about to wait: does what there is to do, which saves a switch of tasks, and looks for
-        messages for a moment. Whether what it waits for has happened. Not while simulated."""
+    def outlasts(self, holds: Callable[[], bool]) -> bool:
+        """For a main that is about to wait while something holds: does what there is to do, which saves a switch of
+        tasks, and looks for messages for a moment. Whether it still holds. Not while simulated."""
         if not self._pumped or self._stepping:
-            return happened()
+            return holds()
+        if not self._attends:
+            self._attend()
         transport = self.transport
         assert transport is not None
-        transport.stay_awake()
         try:
             self.turn()
             for _ in range(OFTEN):
-                if happened() or self.busy or self._failed or not (self._turn_if_news() or transport.linger()):
+                if not holds():
+                    return False
+                if self.busy or self._failed or not (self._turn_if_news() or transport.linger()):
                     break
         except Exception as error:
             self._fail_in_run(error)
-        self._attend()
-        return happened()
+        return holds()
 
     def _attend(self) -> None:
         """Until the step of the current task is over this worker looks by itself; then others are to wake it."""
-        if not self._attends and self._alarm is not None:
-            self._attends = True
+        if self._alarm is not None:
+            assert self.transport is not None
+            self.transport.stay_awake()
+            self._attends = True  # invariant: while it does, nobody rings
             self._alarm.due.append(self)
 
     async def breathe(self) -> None:

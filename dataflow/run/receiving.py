@@ -112,7 +112,11 @@ class Receiving(Flowing):
         if self.changes.listening and self.changes.keep_back(message):
             return
         if type(message) is Progress or type(message) is Data:  # nearly all are
-            self._deliver_to_dataflow(message)
+            dataflow = self._dataflows.get(message.dataflow)
+            if dataflow is not None:
+                dataflow.receive(message)
+            else:
+                self._deliver_to_dataflow(message)
         elif isinstance(message, Finished):
             self._finished[message.sender] = message.dataflows
             self._check_counts()

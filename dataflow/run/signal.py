@@ -46,33 +46,33 @@ class Signal:
 class Waiters:
     """Tasks that wait for one thing, and for how long they have, in all."""
 
-    __slots__ = ("_nanoseconds", "_waiting")
+    __slots__ = ("_nanoseconds", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[Signal, int] = {}  # in their order, each with the moment since when
+        self.waiting: dict[Signal, int] = {}  # in their order, each with the moment since when
         self._nanoseconds = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     @property
     def nanoseconds(self) -> int:
         """How long tasks have waited, those included that wait now."""
         now = perf_counter_ns()
-        return self._nanoseconds + sum(now - since for since in self._waiting.values())
+        return self._nanoseconds + sum(now - since for since in self.waiting.values())
 
     async def wait(self) -> None:
         """Waits until `wake` is called."""
         signal = Signal()
-        self._waiting[signal] = since = perf_counter_ns()
+        self.waiting[signal] = since = perf_counter_ns()
         try:
             await signal.wait()
         finally:
-            self._waiting.pop(signal, None)
+            self.waiting.pop(signal, None)
             self._nanoseconds += perf_counter_ns() - since
 
     def wake(self) -> None:
         """Wakes all who wait, in the order in which they came."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         for signal in waiting:
             signal.set()

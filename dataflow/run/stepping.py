@@ -128,9 +128,12 @@ class Stepping(ABC):
         except BaseException as error:
             error.add_note(self.where(operator))
             raise
+        taken = True
         for port in operator.inputs:
             port.message.live = False  # the step is over, and with it the right that came with its last message
-        if operator.owed and not operator.queued:
+            if port.queue:
+                taken = False
+        if taken and operator.owed:
             self._acknowledge_taken(operator)
 
     def _acknowledge_taken(self, operator: Operator) -> None:
@@ -183,9 +186,14 @@ class Stepping(ABC):
         if not counts:
             return
         changes = tuple(counts.items())
-        counts.clear()
         number = self.outbox.take_number()
-        self.hear(changes)
+        if self._heard:
+            self.hear(changes)
+        else:
+            self._heard = counts.copy()
+            if not self.stirred:
+                self.stir()
+        counts.clear()
         pump = self.pump
         if pump.roster.others:
             pump.broadcast(Progress(pump.index, self.number, ProgressBatch(pump.index, number, changes)))
@@ -236,7 +244,9 @@ class Stepping(ABC):
         pump = self.pump
         counts, active = self._counts, self._active
         if self._heard:
-            self._settle_and_tell()  # before anything is done here: what moves a frontier now is not for us to tell
+            self.settle()  # before anything is done here: what moves a frontier now is not for us to tell
+            if pump.moved:
+                pump.tell_moved()
         elif self._idle and not (active or self._next or counts):
             self.run(next(iter(self._idle)), idle=True)
         for number in range(rounds):
@@ -247,7 +257,9 @@ class Stepping(ABC):
             if not number:
                 pump.exchange()  # what we find out now, others can find out at the same time
             if self._heard:
-                self._settle_and_tell()
+                self.settle()
+                if pump.moved:
+                    pump.tell_moved()
             if not (active or self._next or counts):
                 return
             now = pump.clock.now()
@@ -255,11 +267,6 @@ class Stepping(ABC):
                 until = now + SLICE
             elif now >= until:
                 return
-
-    def _settle_and_tell(self) -> None:
-        self.settle()
-        if self.pump.moved:
-            self.pump.tell_moved()
 
     def where(self, operator: Operator) -> str:
         """The note that an exception gets."""
