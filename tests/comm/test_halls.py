@@ -211,8 +211,19 @@ async def goes_round(worker: dataflow.Worker) -> None:
         await probe.wait_passed(epoch)
 
 
+async def in_step(worker: dataflow.Worker) -> None:
+    """All go from epoch to epoch together, and nobody has anything to say but that."""
+    with worker.dataflow() as scope:
+        numbers, stream = scope.input()
+        probe = stream.exchange(lambda n: n).probe()
+    for epoch in range(10):
+        numbers.advance_to(epoch + 1)
+        await probe.wait_passed(epoch)
+
+
 def check_all(seed: int) -> None:
     in_hall(seed)(goes_round)
+    in_hall(seed)(in_step)
     for program in ("word count", "several", "root loop"):
         check_program(program, in_hall(seed), seed)
     run = in_hall(seed)
