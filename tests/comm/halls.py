@@ -210,7 +210,7 @@ def _worker_of(it: Any) -> int:
 
 def join(workers: int, between: Interleaving, debug: bool, sizes: Any, outsiders: int = 0) -> list[Linked]:
     """Workers in a hall, and how they reach each other; the last so many are not in it."""
-    inside = workers - outsiders
+    inside = workers - outsiders if workers > outsiders + 1 else workers  # a hall is for two at least
     plan = HallPlan(inside, **sizes)
     memory = make_hall(plan)
     assert memory is not None
