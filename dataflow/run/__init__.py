@@ -2,8 +2,9 @@
 
 - `worker`: the worker as a program sees it. `pump`: the machinery behind it, which owns the dataflows, the mailbox, the
   transport and flow control.
-- `flowing`: the part of it that weighs what is on its way. `receiving`: the part that is sent messages. `alarm`: wakes
-  it, no earlier than it needs. `breathing`: when main lets others run. `interest`: what a sleeping worker is woken for.
+- `flowing`: the part of it that weighs what is on its way. `receiving`: the part that is sent messages.
+  `attending`: the part that looks for messages while main waits. `alarm`: wakes it, no earlier than it needs.
+  `breathing`: when main lets others run. `interest`: what a sleeping worker is woken for.
   `mains`: from the call of main to the end of its worker.
 - `dataflow`: the part of one dataflow that lives on one worker. `stepping`: its heart, which runs operators and passes
   on progress.

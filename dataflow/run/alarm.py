@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from dataflow.run.pump import Pump
+    from dataflow.run.attending import Attending
 
 _alarm: trio.lowlevel.RunVar[Alarm] = trio.lowlevel.RunVar("alarm")
 
@@ -22,7 +22,7 @@ class Alarm(trio.abc.Instrument):
     """One for each trio loop, for all workers in it."""
 
     def __init__(self) -> None:
-        self.due: list[Pump] = []  # those that have been woken in this step
+        self.due: list[Attending] = []  # those that have been woken in this step
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """A task has done a step."""

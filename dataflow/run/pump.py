@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from math import inf
-from time import perf_counter, perf_counter_ns
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,13 +18,12 @@ import trio
 from dataflow.build.scope import Scope
 from dataflow.comm.flow import DEFAULT_LIMIT
 from dataflow.comm.messages import AnyMessage, Finished
-from dataflow.comm.transport import Transport
 from dataflow.errors import ConstructionError
 from dataflow.members.changing import Changing
 from dataflow.members.preparing import Preparation
 from dataflow.members.roster import Roster
-from dataflow.run.alarm import Alarm, alarm_of_this_loop
-from dataflow.run.breathing import OFTEN, Breath
+from dataflow.run.alarm import alarm_of_this_loop
+from dataflow.run.attending import Attending
 from dataflow.run.clock import Clock
 from dataflow.run.collecting import collecting_seldom
 from dataflow.run.dataflow import Dataflow
@@ -33,8 +32,7 @@ from dataflow.run.explain import warn_if_stuck
 from dataflow.run.interest import EVERYTHING
 from dataflow.run.mains import run_main
 from dataflow.run.meters import Meter
-from dataflow.run.receiving import Receiving
-from dataflow.run.signal import Signal, Waiters
+from dataflow.run.signal import Waiters
 from dataflow.run.stepping import Stepping
 from dataflow.run.watch import Watch
 from dataflow.run.worker import A, R, Worker
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from dataflow.recovery.resume import Resume
 
 
-class Pump(Receiving):
+class Pump(Attending):
     """The machinery of worker `index`, one of `peers` workers that together run the same dataflows."""
 
     def __init__(
@@ -67,8 +65,6 @@ class Pump(Receiving):
         self.peers = peers
         self.warn_after = warn_after
         self.debug = debug
-        self.transport: Transport | None = None
-        self.signal = Signal()  # set when there is something to do
         self.clock = Clock()
         self.interest = 0  # what this worker is woken for
         self.moved = 0  # frontiers that have moved here, and others have not been told
@@ -84,14 +80,7 @@ class Pump(Receiving):
         self._nursery: trio.Nursery | None = None
         self.awake = False  # whether it has been woken, or is at work
         self.grant: Callable[[], Awaitable[None]] | None = None  # how a simulation lets main take a step
-        self._alarm: Alarm | None = None  # who wakes the pump's task, while it runs
         self._due = False  # whether that is to be done when the current task's step is over
-        self._attends = False  # whether main looks for messages by itself until its step is over
-        self._breath = Breath()
-        self._stepping = False
-        self._failed = False
-        self._failure: Exception | None = None  # raised by an operator in main's task; `run` raises it
-        self._pumped = False
         self._idle_waiters = Waiters()
         self.meter = Meter(self)  # for those who look
         self.worker = Worker(self)  # what main is given
@@ -301,72 +290,6 @@ class Pump(Receiving):
             if self._due:  # all has been done that the pump was woken for
                 self._due = self.awake = False
         self.meter.turned(began, perf_counter_ns())
-
-    def turn_before_waiting(self) -> None:
-        """Takes a turn for a main that is about to wait, which saves a switch of tasks. Not while simulated."""
-        if self._pumped and not self._stepping:
-            self.turn_for_main()
-
-    def turn_for_main(self) -> None:
-        """Takes a turn in main's task. What an operator raises is not for main to catch: `run` raises it."""
-        try:
-            self.turn()
-            self._turn_if_news()
-        except Exception as error:
-            self._fail_in_run(error)
-
-    def _turn_if_news(self) -> bool:
-        assert self.transport is not None
-        if self._failed or not self.transport.collect():
-            return False
-        self.turn(collected=True)
-        return True
-
-    def outlasts(self, holds: Callable[[], bool]) -> bool:
-        """For a main that is about to wait while something holds: does what there is to do, which saves a switch of
-        tasks, and looks for messages for a moment. Whether it still holds. Not while simulated."""
-        if not self._pumped or self._stepping:
-            return holds()
-        if not self._attends:
-            self._attend()
-        transport = self.transport
-        assert transport is not None
-        try:
-            self.turn()
-            for _ in range(OFTEN):
-                if not holds():
-                    return False
-                if self.busy or self._failed or not (self._turn_if_news() or transport.linger()):
-                    break
-        except Exception as error:
-            self._fail_in_run(error)
-        return holds()
-
-    def _attend(self) -> None:
-        """Until the step of the current task is over this worker looks by itself; then others are to wake it."""
-        if self._alarm is not None:
-            assert self.transport is not None
-            self.transport.stay_awake()
-            self._attends = True  # invariant: while it does, nobody rings
-            self._alarm.due.append(self)
-
-    async def breathe(self) -> None:
-        """A checkpoint for a main that has not waited. It goes on at once, or when others have had their turn: so it
-        still looks by itself, and nobody needs to ring."""
-        if not self._pumped:
-            await trio.lowlevel.checkpoint()  # a simulation: others have their turn each time
-        elif self._breath.held(perf_counter()):
-            await trio.lowlevel.checkpoint_if_cancelled()
-        else:
-            self._attends = False
-            try:
-                await trio.lowlevel.checkpoint()
-            finally:
-                self._attend()
-
-    def _fail_in_run(self, error: Exception) -> None:
-        self._failure = error
-        self.signal.set()
 
     def exchange(self) -> None:
         """Flushes the transport before the turn is over, so that others can start on what was sent, and looks what they
