@@ -44,6 +44,7 @@ class Board:
         self._readers = set(readers)
         self._unwritten: deque[bytes] = deque()  # for which there was no room
         self.written = 0  # entries that were announced
+        self.behind: set[int] = set()  # workers whose link has something that may not leave before what waits here
 
     @property
     def full(self) -> bool:

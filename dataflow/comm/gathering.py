@@ -105,6 +105,8 @@ class Gathering:
             self._wrote = True
             pack_into("=q", self._seen_counts, self._me * 8, board.written)
         if not full:
+            if board.behind:  # a link's own task found the board full, and left the rest to us
+                links = {**dict.fromkeys(links), **dict.fromkeys(self._take_behind())}
             for link in links:
                 link.flush()
         if full or (told and (self._urgent or self.outsiders)):  # for all, and at once
@@ -119,6 +121,10 @@ class Gathering:
                 if neighbour is not None and bells[neighbour.slot]:
                     neighbour.pipe.ring_bell()
         return not full
+
+    def _take_behind(self) -> list[Link]:
+        peers, self.board.behind = self.board.behind, set()
+        return [self.peers[peer].link for peer in peers if peer in self.peers]
 
     def wake(self, moved: int) -> None:
         """Rings the bells of those to whom it is of interest that these frontiers have moved.

@@ -180,7 +180,8 @@ class Link:
             while not self._lost and (self._unsent or self._queue):
                 if not self._unsent:
                     if self.gate is not None and self.gate.full:
-                        break  # the next flush goes on
+                        self.gate.behind.add(self.peer)  # the next flush goes on
+                        break
                     self._encode_frame()
                 try:
                     self._forget(await self.pipe.send_some(tuple(self._unsent)))

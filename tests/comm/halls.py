@@ -34,6 +34,7 @@ __all__ = ["EVERYTHING", "LONG", "ROOMY", "TINY", "InHall", "Interleaving", "Sta
 
 LONG = 1000.0  # virtual seconds: whoever waits longer was not woken
 _DEEPEST = 6  # calls within calls, of different workers or of the same
+_PAUSES = (0, 0, 0, 1, 3, 12)  # rounds of trio's loop that a task comes late
 TINY = {"board": 1 << 9, "ring": 1 << 8}  # bytes: sixteen entries, and less than one batch of records
 ROOMY = {"board": 1 << 16, "ring": 1 << 16}
 
@@ -42,6 +43,7 @@ _GUARDED = [
     (Pump, "turn"),
     *((Gathering, name) for name in ("flush", "collect", "may_sleep", "wake")),
     *((RingPipe, name) for name in ("try_send", "knock")),
+    *((Linked, name) for name in ("flush", "collect")),
 ]
 
 
@@ -55,6 +57,7 @@ class Interleaving:
 
     chance: Random
     often: float
+    late: float  # how often what was sent through a socket is not there yet
     pumps: list[Pump] = field(default_factory=list)
     active: list[int] = field(default_factory=list)  # those who are at work, the last one now
     turns: int = 0
@@ -73,8 +76,7 @@ class Interleaving:
         turn."""
 
         def call(it: Any, *args: Any, **named: Any) -> Any:
-            index = it.index if isinstance(it, Pump) else it.hall.slot if isinstance(it, RingPipe) else it._me
-            self.active.append(index)
+            self.active.append(_worker_of(it))
             try:
                 return method(it, *args, **named)
             finally:
@@ -99,6 +101,40 @@ class Interleaving:
 
         return ring
 
+    def sending(self, method: Any) -> Any:
+        """Something was sent through a socket: it is there before what is sent through the next one, and others may
+        hear of it in between."""
+
+        def send(pipe: SocketPipe, pieces: Any) -> int:
+            sent: int = method(pipe, pieces)
+            self.fence()
+            return sent
+
+        return send
+
+    def reading(self, method: Any) -> Any:
+        """Somebody looks into a socket: what was sent may be on its way still, as long as it takes others to hear of
+        it. The kernel wakes the reading task when it is there."""
+
+        def read(link: Link) -> list[Any]:
+            if self.chance.random() < self.late:
+                return []
+            messages: list[Any] = method(link)
+            return messages
+
+        return read
+
+    def slow(self, method: Any) -> Any:
+        """A task that waits for a bell or a socket: it may come back to that long after it was rung or sent, as the
+        task of a process does that does not have the processor. Without this all workers keep step with trio's loop."""
+
+        async def wait(pipe: Any, *args: Any) -> Any:
+            for _ in range(self.chance.choice(_PAUSES)):
+                await trio.lowlevel.checkpoint()
+            return await method(pipe, *args)
+
+        return wait
+
     def exchange(self, pump: Pump) -> None:
         """In the place of `Pump.exchange`."""
         assert pump.transport is not None
@@ -119,13 +155,17 @@ class InHall:
 
     def __call__(self, main: Any, *args: Any, workers: int | None = None) -> list[Any]:
         chance = Random(self.seed)
-        between = Interleaving(chance, chance.choice((0.0, 0.1, 0.4)))
+        between = Interleaving(chance, chance.choice((0.0, 0.1, 0.4)), chance.choice((0.0, 0.5, 0.9)))
         with _one_order(self.seed), pytest.MonkeyPatch.context() as patch:
             for module in ("gathering", "board", "ring"):
                 patch.setattr(f"dataflow.comm.{module}.fence", between.fence)
                 patch.setattr(f"dataflow.comm.{module}.WEAK", True)
             patch.setattr(Pump, "exchange", lambda pump: between.exchange(pump))
             patch.setattr(RingPipe, "ring_bell", between.ringing(RingPipe.ring_bell))
+            patch.setattr(SocketPipe, "try_send", between.sending(SocketPipe.try_send))
+            patch.setattr(Link, "read_now", between.reading(Link.read_now))
+            patch.setattr(SocketPipe, "receive_into", between.slow(SocketPipe.receive_into))
+            patch.setattr(RingPipe, "hear_bell", between.slow(RingPipe.hear_bell))
             for kind, name in _GUARDED:
                 patch.setattr(kind, name, between.guarded(getattr(kind, name)))
             clock = trio.testing.MockClock(autojump_threshold=0)
@@ -158,9 +198,19 @@ class InHall:
         return [results[index] for index in sorted(results)]
 
 
+def _worker_of(it: Any) -> int:
+    """Whose a pump is, or what it reads and writes with."""
+    if isinstance(it, Pump):
+        return it.index
+    if isinstance(it, Linked):
+        return it._pump.index
+    slot: int = it.hall.slot if isinstance(it, RingPipe) else it._me
+    return slot
+
+
 def join(workers: int, between: Interleaving, debug: bool, sizes: Any, outsiders: int = 0) -> list[Linked]:
     """Workers in a hall, and how they reach each other; the last so many are not in it."""
-    inside = workers - outsiders
+    inside = workers - outsiders if workers > outsiders + 1 else workers  # a hall is for two at least
     plan = HallPlan(inside, **sizes)
     memory = make_hall(plan)
     assert memory is not None
