@@ -61,6 +61,13 @@ def add_run(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespa
     group.add_argument("--ca", type=Path, metavar="FILE", help="the authority that signed both certificates")
 
 
+def port_number(text: str) -> int:
+    """Of the command line: where to listen. 0 means any that is free."""
+    if text.isascii() and text.isdigit() and int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535 (0: any that is free), not {text!r}")
+
+
 def find_run(options: argparse.Namespace) -> str:
     """The run that is meant. ClusterError or WrongCommand if that cannot be right."""
     tls = read_tls(options.cert, options.private_key, options.ca)

@@ -16,7 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from dataflow.asking.client import NoSuchRun
 from dataflow.asking.messages import Refused
-from dataflow.commands.asking import Status, Subparsers, add_command
+from dataflow.commands.asking import Status, Subparsers, add_command, port_number
 from dataflow.commands.families import as_prometheus, families
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
         "Serves metrics of a run for Prometheus, and a health check, until it is interrupted (the extra `metrics`).",
         _EXAMPLES,
     )
-    parser.add_argument("--port", type=int, default=9464, metavar="N", help="where to listen (default: 9464)")
+    parser.add_argument("--port", type=port_number, default=9464, metavar="N", help="where to listen (default: 9464)")
     parser.add_argument("--listen", default="127.0.0.1", metavar="ADDRESS", help="(default: loopback, 127.0.0.1)")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dataflow.commands.asking import Subparsers, add_command
+from dataflow.commands.asking import Subparsers, add_command, port_number
 
 _EXAMPLES = """\
   python -m dataflow page app                  prints the address to open, with a token in it
@@ -27,7 +27,7 @@ def add_parser(commands: Subparsers[argparse.ArgumentParser]) -> None:
         "Serves a live page of a run on loopback, until it is interrupted (the extra `page`).",
         _EXAMPLES,
     )
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (default: any free port)")
+    parser.add_argument("--port", type=port_number, default=0, metavar="N", help="where to listen (default: any free)")
 
 
 def _command(options: argparse.Namespace) -> int:

@@ -84,7 +84,9 @@ class Guard:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._inner(scope, receive, send)
-            return  # no WebSockets here: the connection is closed
+            elif scope["type"] == "websocket":  # there are none here; closed before it is accepted, it is a 403
+                await send({"type": "websocket.close"})
+            return
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,8 +1,9 @@
 """The heavy keys of what a worker's S applies: a sketch that sees a sample of large batches, all of small ones.
 
-Of a batch of n records it sees at most `SAMPLE`, each n / SAMPLE-th one from a random start, and counts each for those
-it stands for. Its estimates are then off by the sketch's own bound (see `sketch`) and by the sample's: a
-key with a share p of a batch is seen p * SAMPLE times, give or take the square root of that.
+Of n records that are applied at once it sees about `SAMPLE`, of each batch each n / SAMPLE-th one from a random start,
+and counts each for those it stands for. Its estimates are then off by the sketch's own bound (see `sketch`) and by the
+sample's: a key with a share p of these records is seen p * SAMPLE times, give or take the square root of that. All
+batches of a time share one sample: on many workers a time comes in as many batches, and each would cost as much as one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataflow.state.store import Key, Numbers
 from megaphone.load.sketch import SpaceSaving
 
 CAPACITY = 512  # keys that the sketch keeps
-SAMPLE = 1 << 9  # records of a batch that it sees
+SAMPLE = 1 << 9  # records that it sees of those that are applied at once
 WAITING = 8 * SAMPLE  # keys that are shown to it together: a call costs as much as many keys
 REPORTED = 256  # keys that a worker reports at most
 SHARE = 1 / 1024  # of a worker's records, for a key to be reported
@@ -44,12 +45,11 @@ class HeavyKeys:
     def watch(self, batches: Sequence[Sequence[Columns]]) -> None:
         """Records are about to be applied. One probe of the sketch for each that is looked at, sooner or later."""
         for name, parts in zip(self._names, batches, strict=False):
+            stride = -(-sum(map(len, parts)) // SAMPLE)
             for batch in parts:
-                words = as_words(batch[name], name)
-                stride = -(-len(words) // SAMPLE)
-                if stride > 1:
-                    words = words[self._chance.randrange(stride) :: stride]
-                self._put_off(words, stride)
+                first = self._chance.randrange(stride) if stride > 1 else 0
+                if first < len(batch):
+                    self._put_off(as_words(batch[name], name)[first::stride], stride)
 
     def _put_off(self, words: Array, weight: int) -> None:
         first, end = self._waits, self._waits + len(words)

@@ -67,8 +67,8 @@ class WorkerCounts(Protocol):
         ...
 
     @property
-    def run_delay(self) -> float:
-        """Seconds in which it could run and the host did not let it; negative if that is not known."""
+    def thread(self) -> float:
+        """Seconds of processor time of the thread in which it did so; what main computes is in it as well."""
         ...
 
     @property
@@ -102,11 +102,13 @@ def work_between(
 
 
 def _share_running(before: WorkerCounts, after: WorkerCounts) -> float:
-    """The share of its busy time in which a worker really ran: to wait for a processor is not useful time."""
-    busy, delay = after.busy - before.busy, after.run_delay - before.run_delay
-    if busy <= 0 or before.run_delay < 0 or after.run_delay < 0:
-        return 1.0
-    return 1.0 - min(max(delay, 0.0), 0.9 * busy) / busy
+    """The share of its busy time in which a worker really ran, at most: to wait for a processor is not useful time.
+
+    Not by the delays that the system counts: a worker that is seldom busy has most of them when it is woken, before
+    its busy time begins, and would seem to need next to nothing on a crowded machine.
+    """
+    busy, ran = after.busy - before.busy, after.thread - before.thread
+    return min(1.0, max(0.0, ran) / busy) if busy > 0 else 1.0
 
 
 class _Totals:

@@ -41,6 +41,27 @@ def test_large_batches_are_sampled_and_heavy_keys_found() -> None:
     assert abs(estimates[0] / (records * 20) - 0.2) < 0.2 * 5 / np.sqrt(seen) + 20 * errors[0] / records
 
 
+def test_batches_that_are_applied_at_once_share_one_sample() -> None:
+    """On many workers a time comes in many batches, some of them smaller than a stride: what is seen of them together
+    is a sample's worth, and stands for all of them."""
+    rng = np.random.default_rng(7)
+    heavy, times = HeavyKeys(["key"]), 400
+    sizes, seen, weight = [40 * SAMPLE, *[3] * 30, 0, 10 * SAMPLE], 0, 0.0
+    put_off = heavy._put_off
+
+    def count(words: np.ndarray[Any, Any], each: int) -> None:
+        nonlocal seen, weight
+        seen, weight = seen + len(words), weight + len(words) * each
+        put_off(words, each)
+
+    heavy._put_off = count  # type: ignore[method-assign]
+    for _ in range(times):
+        heavy.watch([[Columns({"key": rng.integers(0, 1 << 40, size)}) for size in sizes]])
+    assert seen <= times * (SAMPLE + len(sizes))
+    assert abs(weight / (times * sum(sizes)) - 1) < 0.01
+    assert abs(heavy._sketch.total + sum(heavy._weights[: heavy._waits]) - weight) < 1
+
+
 @megaphone.fold(state={"n": "i8"})
 def tally(key, state):
     state.n += 1

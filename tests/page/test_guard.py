@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from dataflow.__main__ import main as run_command
 from dataflow.page import app
 from dataflow.page.app import BadAsking
 from tests.page.conftest import Shown
@@ -99,6 +100,23 @@ def test_a_body_that_does_not_come_is_given_up() -> None:
 
     with pytest.raises(BadAsking, match="within 5 seconds"):
         trio.run(app._body, Silent(), clock=MockClock(autojump_threshold=0))
+
+
+def test_a_websocket_is_refused(page: Shown) -> None:
+    asks = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    for path in ("/", "/api/live"):
+        assert answer(page, path, Authorization=f"Bearer {page.token}", **asks, **key)[0] == 403
+
+
+@pytest.mark.parametrize("command", ["page", "metrics"])
+@pytest.mark.parametrize("port", ["99999", "65536", "-1", "web"])
+def test_a_port_that_cannot_be_is_a_wrong_command(
+    command: str, port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_command([command, "app", f"--port={port}"])
+    assert ended.value.code == 2 and "from 0 to 65535" in capsys.readouterr().err
 
 
 def test_too_much_is_refused(page: Shown) -> None:

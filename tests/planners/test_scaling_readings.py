@@ -37,7 +37,7 @@ class Reading:
     when: float
     busy: float
     dataflows: tuple[Graph, ...]
-    run_delay: float = -1.0
+    thread: float
 
 
 def reading(worker: int, when: float, times: int, busy: float) -> Reading:
@@ -47,7 +47,7 @@ def reading(worker: int, when: float, times: int, busy: float) -> Reading:
         Counted(1, "numbers", 1.0 * times, 100 * times, (Edge(0, 100 * times),)),
         Counted(2, "loop", 0.5 * times, 60 * times, (Edge(1, 100 * times), Edge(2, 60 * times))),
     )
-    return Reading(worker, 40 + worker, when, busy, (Graph(0, operators),))
+    return Reading(worker, 40 + worker, when, busy, (Graph(0, operators),), thread=busy)
 
 
 def test_what_was_counted_between_two_readings() -> None:
@@ -73,9 +73,16 @@ def test_what_was_counted_between_two_readings() -> None:
 def test_to_wait_for_a_processor_is_no_useful_time() -> None:
     one, two = reading(0, 10.0, 1, 1.0), reading(0, 14.0, 2, 5.0)
     alone = work_between([one], [two])
-    crowded = work_between([replace(one, run_delay=2.0)], [replace(two, run_delay=4.0)])
+    crowded = work_between([replace(one, thread=0.5)], [replace(two, thread=2.5)])
     assert alone is not None and crowded is not None
     assert workers_needed(crowded).exact == pytest.approx(workers_needed(alone).exact / 2)  # it ran for 2 of 4 seconds
+
+
+def test_what_main_computes_does_not_count() -> None:
+    one, two = reading(0, 10.0, 1, 1.0), reading(0, 14.0, 2, 2.0)
+    alone = work_between([one], [two])
+    beside_main = work_between([one], [replace(two, thread=4.0)])
+    assert alone == beside_main
 
 
 def test_readings_that_cannot_be_compared() -> None:

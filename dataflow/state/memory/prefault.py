@@ -30,7 +30,9 @@ from dataflow.compiled.kernel import kernel
 from dataflow.state.arrays import Int, Ints, Words
 
 ENOUGH = 8 << 20  # bytes given out from which on a thread is worth its while
-LEAST, MOST = 16 << 20, 64 << 20  # bytes that are kept ready: a quarter of what was given out, within these
+# Bytes that are kept ready: a quarter of what was given out, within these. Each worker has its own: 16 MiB at least
+# were 256 MiB on 16 workers, cleared while they count their first records.
+LEAST, MOST = 4 << 20, 64 << 20
 _STEP = 4096  # bytes: a page of the smallest kind
 _REST = 5000  # microseconds between two looks: what is kept ready lasts for longer
 _NICE = 5  # who computes goes first

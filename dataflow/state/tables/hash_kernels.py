@@ -38,6 +38,7 @@ _32 = np.uint64(32)
 _0, _1 = np.uint64(0), np.uint64(1)
 _WIDE = np.uint64(2)  # words of a row, above which a second cache line is fetched
 _LINE = np.uint64(8)  # words of a cache line
+_MARKS = np.uint64(1023)  # as many segments, and one more, can be told apart by their low bits
 
 
 @njit(inline="always")
@@ -152,8 +153,14 @@ def remove(words: Words, meta: Meta, ctl: Ctl, stride: Int, bin: Int, row: Int) 
         if tag == _0:
             break
         home = place(tag, room)
-        # A row may fill the gap unless its home lies (cyclically) after the gap.
-        if (slot - home) % room >= (slot - gap) % room:
+        # A row may fill the gap unless its home lies (cyclically) after the gap. No division: that took longer than
+        # all else here.
+        from_home, from_gap = slot - home, slot - gap
+        if from_home < 0:
+            from_home += room
+        if from_gap < 0:
+            from_gap += room
+        if from_home >= from_gap:
             for k in range(stride):
                 words[(first + gap) * stride + k] = words[(first + slot) * stride + k]
             gap = slot
@@ -226,13 +233,35 @@ def make_block(
     return find_block(words, meta, stride, shift + np.uint64(ctl[DEEP]), tags, count, rows)
 
 
+@njit()
+def _make_rows(
+    words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, tags: Words, count: Int, rows: Ints, moved: Flags
+) -> bool:
+    """Makes what `find_block` did not find; whether there was room. Tells the segments whose rows have moved."""
+    deep = np.uint64(ctl[DEEP])
+    for i in range(count):
+        if rows[i] >= 0:
+            continue
+        hashed = tags[i]
+        segment = hashed >> (shift + deep)
+        first = meta[segment, FIRST]
+        rows[i] = find_or_insert(words, meta, ctl, stride, np.int64(hashed >> shift), hashed | TOP)
+        if rows[i] < 0:
+            return False
+        if meta[segment, FIRST] != first:
+            moved[segment & _MARKS] = True
+    return True
+
+
 @kernel(types.int64(WORDS, META_ARRAY, CTL_ARRAY, types.int64, types.uint64, READ, types.int64[::1]))
 def rows_of(words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, keys: Words, rows: Ints) -> Int:
     """The row of each key, made if need be; FULL if there is no room. Rows may move while this runs, not after.
 
-    A block at a time, whose rows are fetched before they are looked for. Only where one was made are all found again.
+    A block at a time, whose rows are fetched before they are looked for. To make a row moves others only where their
+    segment grows, so only the rows of such segments are looked for again.
     """
     tags = np.empty(BLOCK, np.uint64)
+    moved = np.zeros(_MARKS + _1, np.bool_)  # by the low bits of a segment's number
     deep = np.uint64(ctl[DEEP])
     made = False
     for start in range(0, keys.size, BLOCK):
@@ -240,13 +269,14 @@ def rows_of(words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, keys: 
         fetch_hashed(words, meta, stride, shift, deep, keys, start, count, tags, 1)
         if not find_block(words, meta, stride, shift + deep, tags, count, rows[start : start + count]):
             made = True
-            if not make_block(words, meta, ctl, stride, shift, tags, count, rows[start : start + count]):
+            if not _make_rows(words, meta, ctl, stride, shift, tags, count, rows[start : start + count], moved):
                 return FULL
-    if made:
-        for start in range(0, keys.size, BLOCK):
-            count = min(keys.size - start, BLOCK)
-            fetch_hashed(words, meta, stride, shift, deep, keys, start, count, tags, 0)
-            find_block(words, meta, stride, shift + deep, tags, count, rows[start : start + count])
+    if made and moved.any():
+        for i in range(keys.size):
+            hashed = mix(keys[i])
+            segment = hashed >> (shift + deep)
+            if moved[segment & _MARKS]:
+                rows[i] = find(words, meta, stride, np.int64(segment), hashed | TOP)
     return 0
 
 
@@ -275,13 +305,17 @@ def taken_rows(words: Words, meta: Meta, stride: Int, shift: Word, keys: Words, 
 
 @kernel(types.void(WORDS, META_ARRAY, CTL_ARRAY, types.int64, types.uint64, READ))
 def remove_all(words: Words, meta: Meta, ctl: Ctl, stride: Int, shift: Word, keys: Words) -> None:
-    """Forgets keys; those that are not there do no harm."""
-    for i in range(keys.size):
-        hashed = mix(keys[i])
-        bin = np.int64(hashed >> shift)
-        row = find(words, meta, stride, bin >> ctl[DEEP], hashed | TOP)
-        if row >= 0:
-            remove(words, meta, ctl, stride, bin, row)
+    """Forgets keys; those that are not there do no harm. A block at a time, whose rows are fetched before."""
+    tags = np.empty(BLOCK, np.uint64)
+    deep = np.uint64(ctl[DEEP])
+    for start in range(0, keys.size, BLOCK):
+        count = min(keys.size - start, BLOCK)
+        fetch_hashed(words, meta, stride, shift, deep, keys, start, count, tags, 0)
+        for j in range(count):
+            hashed = tags[j]
+            row = find(words, meta, stride, np.int64(hashed >> (shift + deep)), hashed | TOP)
+            if row >= 0:
+                remove(words, meta, ctl, stride, np.int64(hashed >> shift), row)
 
 
 @kernel(types.void(READ, types.uint64, types.boolean[::1]))

@@ -35,24 +35,25 @@ def _time_of(words: Words, row: Int, stride: Int) -> Int:
     return np.int64(words[row * stride])
 
 
-@njit()
-def _swap(words: Words, stride: Int, a: Int, b: Int) -> None:
+@njit(inline="always")
+def _copy(words: Words, stride: Int, target: Int, source: Int) -> None:
     for k in range(stride):
-        words[a * stride + k], words[b * stride + k] = words[b * stride + k], words[a * stride + k]
+        words[target * stride + k] = words[source * stride + k]
 
 
 @njit()
 def _push(words: Words, meta: Meta, stride: Int, bin: Int, source: Words, at: Int) -> None:
-    first, used = meta[bin, FIRST], meta[bin, USED]
-    for k in range(stride):
-        words[(first + used) * stride + k] = source[at + k]
-    child = used
-    while child:
-        parent = (child - 1) >> 1
-        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+    """Parents that are later move down, and the record goes into the gap that is left."""
+    first, used = np.int64(meta[bin, FIRST]), np.int64(meta[bin, USED])
+    time, gap = np.int64(source[at]), used
+    while gap:
+        parent = (gap - 1) >> 1
+        if _time_of(words, first + parent, stride) <= time:
             break
-        _swap(words, stride, first + parent, first + child)
-        child = parent
+        _copy(words, stride, first + gap, first + parent)
+        gap = parent
+    for k in range(stride):
+        words[(first + gap) * stride + k] = source[at + k]
     meta[bin, USED] = used + 1
 
 
@@ -71,21 +72,27 @@ def push_all(words: Words, meta: Meta, stride: Int, tree: Ints, rows: Words, bin
 
 @njit()
 def _pop(words: Words, meta: Meta, stride: Int, bin: Int) -> None:
-    first, used = meta[bin, FIRST], meta[bin, USED] - 1
-    for k in range(stride):
-        words[first * stride + k] = words[(first + used) * stride + k]
+    """Takes the first record out: children that are due before the last record move up, and it goes into the gap."""
+    first, used = np.int64(meta[bin, FIRST]), np.int64(meta[bin, USED]) - 1
     meta[bin, USED] = used
-    parent = 0
+    last = first + used
+    time, gap = _time_of(words, last, stride), 0
     while True:
-        child = 2 * parent + 1
+        child = 2 * gap + 1
         if child >= used:
             break
-        if child + 1 < used and _time_of(words, first + child + 1, stride) < _time_of(words, first + child, stride):
-            child += 1
-        if _time_of(words, first + parent, stride) <= _time_of(words, first + child, stride):
+        least = _time_of(words, first + child, stride)
+        if child + 1 < used:
+            other = _time_of(words, first + child + 1, stride)
+            if other < least:
+                child += 1
+                least = other
+        if time <= least:
             break
-        _swap(words, stride, first + parent, first + child)
-        parent = child
+        _copy(words, stride, first + gap, first + child)
+        gap = child
+    if used:
+        _copy(words, stride, first + gap, last)
 
 
 @kernel("int64(uint64[::1], int32[::1,:], int64, int64[::1], int64, uint64[::1])")
